@@ -9,6 +9,7 @@
 //! division alone; a file exists at its name only once it is complete and durable; every byte that a reader
 //! uses is covered by a checksum that is checked when it comes from the store.
 
+mod bitmaps;
 mod chunk;
 mod column;
 mod cursor;
@@ -29,6 +30,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
+use basalt_types::schema::FileIndexes;
 use basalt_types::{ColumnId, DataType, FileId, Key, PhysType, RangeKind, Version};
 use std::sync::Arc;
 
@@ -114,6 +116,16 @@ impl SegmentColumn {
         Some(SegmentColumn { id, ty: ty.phys()?, order: ValueOrder::of(ty), elements })
     }
 
+    /// Whether there can be bitmaps of its values: these have an order that their bytes tell.
+    pub fn has_bitmaps(&self) -> bool {
+        bitmaps::are_possible(self)
+    }
+
+    /// Whether there can be filters of its values: those that are equal have equal bytes.
+    pub fn has_filters(&self) -> bool {
+        filters::has_filter(self)
+    }
+
     /// The hidden row id, for tables without a primary key.
     pub fn hidden_key() -> SegmentColumn {
         SegmentColumn::integers(HIDDEN_KEY)
@@ -141,7 +153,7 @@ pub struct SegmentSchema {
     pub key: KeySpec,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentOptions {
     /// Rows come in ascending key order (equal keys allowed): the key index is sparse. Checked.
     pub sorted: bool,
@@ -151,11 +163,19 @@ pub struct SegmentOptions {
     pub row_group_bytes_max: usize,
     /// Texts that repeat too seldom for a dictionary are compressed by zstd, in blocks of 16 KiB.
     pub zstd: bool,
+    /// What indexes ask of the file.
+    pub indexes: FileIndexes,
 }
 
 impl Default for SegmentOptions {
     fn default() -> SegmentOptions {
-        SegmentOptions { sorted: true, filter: true, row_group_bytes_max: 64 << 20, zstd: false }
+        SegmentOptions {
+            sorted: true,
+            filter: true,
+            row_group_bytes_max: 64 << 20,
+            zstd: false,
+            indexes: FileIndexes::default(),
+        }
     }
 }
 

@@ -45,14 +45,28 @@ impl Engine {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
         let stored = table.stored().flat_map(|stored| {
-            let asked = pick::Asked::of(stored, &catalog);
-            stored.tablets().map(move |id| (id, asked))
+            let asked = Arc::new(pick::Asked::of(stored, &catalog));
+            stored.tablets().map(move |id| (id, asked.clone()))
         });
         for (id, asked) in stored {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let inputs: Vec<_> = self.mergeable(&tablet);
-            for group in pick::whole_tablet(&inputs, asked) {
+            for group in pick::whole_tablet(&inputs, &asked) {
                 self.compact(&tablet, group)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rewrites columnar files of a table that are not as it asks for, as they lack what a new index wants.
+    pub fn renew_files(self: &Arc<Self>, table: ObjectId) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
+        let asked = pick::Asked::of(table, &catalog);
+        for id in table.tablets() {
+            let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
+            for file in pick::strange(&self.mergeable(&tablet), &asked) {
+                self.compact(&tablet, vec![file])?;
             }
         }
         Ok(())
@@ -64,7 +78,7 @@ impl Engine {
         let catalog = self.catalog();
         let Some(table) = catalog.table_of(tablet.id) else { return Ok(false) };
         let files = self.mergeable(tablet);
-        let inputs = pick::worth_merging(&files, pick::Asked::of(table, &catalog), &self.config, cool);
+        let inputs = pick::worth_merging(&files, &pick::Asked::of(table, &catalog), &self.config, cool);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs),

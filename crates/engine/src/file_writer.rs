@@ -9,7 +9,7 @@ use arrow_array::types::Int64Type;
 use basalt_cold::{KeySpec, RowFileWriter, SegmentColumn, SegmentOptions, SegmentSchema, SegmentWriter, Stamps};
 use basalt_hot::{HotRow, Rows};
 use basalt_meta::FileKind;
-use basalt_types::{FileId, Rid, TableDef, Version};
+use basalt_types::{ColumnId, DataType, FileId, Rid, TableDef, Version};
 
 pub(crate) struct FileWriter {
     id: FileId,
@@ -38,14 +38,25 @@ pub(crate) fn file_schema(table: &TableDef) -> SegmentSchema {
     }
 }
 
+/// Whether files can have an index of an access method over values of a type
+/// ([`FileIndexes`](basalt_types::schema::FileIndexes)).
+pub fn has_file_index(ty: &DataType, method: &str) -> bool {
+    let column = SegmentColumn::new(ColumnId(1), ty);
+    column.is_some_and(|column| match method {
+        "bitmap" => column.has_bitmaps(),
+        "bloom" => column.has_filters(),
+        _ => false,
+    })
+}
+
 impl FileWriter {
     /// A new file of a table.
     pub fn create(engine: &Engine, table: &TableDef, kind: FileKind) -> Result<FileWriter> {
         let id = engine.next_file_id();
         let segment = || {
             let row_group_bytes_max = engine.config.row_group_bytes_max;
-            let options =
-                SegmentOptions { row_group_bytes_max, zstd: table.is_compressed(), ..SegmentOptions::default() };
+            let (zstd, indexes) = (table.is_compressed(), table.file_indexes());
+            let options = SegmentOptions { row_group_bytes_max, zstd, indexes, ..SegmentOptions::default() };
             SegmentWriter::create(&engine.files, id, file_schema(table), options)
         };
         let row_file = || RowFileWriter::create(&engine.files, id);

@@ -41,6 +41,7 @@ pub use check::{CheckReport, check};
 pub use config::EngineConfig;
 pub use engine::{Engine, EngineStats, FileLine, RecoveryProgress, TabletLine};
 pub use error::{Error, Result};
+pub use file_writer::has_file_index;
 pub use index::IndexValues;
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{

@@ -88,6 +88,9 @@ pub struct ScanStats {
     /// Of the row groups of segments that were not ruled out.
     pub pages_total: AtomicU64,
     pub pages_pruned: AtomicU64,
+    /// Rows of the row groups of which bitmaps knew the rows that are wanted, and how many these were.
+    pub bitmap_rows_total: AtomicU64,
+    pub bitmap_rows_chosen: AtomicU64,
     /// Of pages of segments, as they are encoded, column by column: what is not asked for is not counted.
     pub bytes_read: AtomicU64,
     pub rows_read: AtomicU64,
@@ -111,6 +114,8 @@ pub(crate) struct Shared {
     pub read: ReadContext,
     pub spec: ScanSpec,
     pub stats: Arc<ScanStats>,
+    /// Columns of which bitmaps are asked.
+    pub bitmaps: Vec<ColumnId>,
 }
 
 /// Rows in the types that operators use (`DataType::to_arrow`).
@@ -157,7 +162,9 @@ impl ReadContext {
             noted.note_scan(ScanRead { table: spec.table.clone(), columns, predicates });
         }
         let stats = Arc::new(ScanStats::default());
-        let shared = Arc::new(Shared { read: self.clone(), spec, stats: stats.clone() });
+        let mut bitmaps = spec.table.file_indexes().bitmaps;
+        bitmaps.retain(|column| spec.predicates.iter().any(|predicate| predicate.column() == *column));
+        let shared = Arc::new(Shared { read: self.clone(), spec, stats: stats.clone(), bitmaps });
         let mut parts = Vec::new();
         for id in shared.spec.table.tablets().collect::<Vec<_>>() {
             let tablet = self.engine.tablet(id)?;

@@ -1,9 +1,11 @@
 //! Tables and columns as storage needs them. SQL text (defaults, view bodies) is carried, not understood.
 
+mod file_indexes;
 mod foreign_key;
 mod index;
 mod materialized;
 
+pub use file_indexes::{FileIndexes, rests_in_files};
 pub use foreign_key::{ForeignKey, ReferentialAction};
 pub use index::{
     ENTRY_KEY, ENTRY_ROW, ENTRY_TABLET, Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState,

@@ -7,7 +7,7 @@
 //! Filters are for few columns: all of a row group take no more than [`SHARE_MAX`] of its bytes, and a column has
 //! none whose values repeat, ascend with the rows, or cannot be told apart by their bytes. The first row group
 //! says which columns; those behind it may go without, and a column whose values turn out to move on from one row group
-//! to the next loses all of its filters.
+//! to the next loses all of its filters. A column that an index asks for (`USING bloom`) has them in any case.
 
 use super::directory::ChunkEntry;
 use super::layout::RowGroup;
@@ -21,7 +21,7 @@ use crate::filter::{self, BLOCK_BYTES, int_hash};
 use crate::frame::{Filter, FramedFile, SECTION_COLUMN_FILTERS, SECTION_PAGE_BYTES, Section};
 use crate::store::FileSink;
 use arrow_array::ArrayRef;
-use basalt_types::{ColumnPredicate, CompareOp, Datum, PhysType, varint};
+use basalt_types::{ColumnId, ColumnPredicate, CompareOp, Datum, PhysType, varint};
 
 /// Of a row group's bytes.
 const SHARE_MAX: f64 = 0.02;
@@ -51,7 +51,6 @@ pub(super) struct Written<'a> {
 }
 
 /// Collects the filters of a file.
-#[derive(Default)]
 pub(super) struct FiltersBuilder {
     row_groups: usize,
     columns: Vec<ColumnBuilder>,
@@ -60,37 +59,62 @@ pub(super) struct FiltersBuilder {
 struct ColumnBuilder {
     /// Its place in the schema.
     at: usize,
+    /// By an index; otherwise it has filters as long as they are worth it.
+    asked: bool,
     /// Of each row group, 0 where it has none.
     blocks: Vec<u32>,
     content: Vec<u8>,
 }
 
+impl ColumnBuilder {
+    fn new(at: usize, asked: bool) -> ColumnBuilder {
+        ColumnBuilder { at, asked, blocks: Vec::new(), content: Vec::new() }
+    }
+
+    /// The filter of the next row group; how many blocks it has.
+    fn push(&mut self, filter: &[u8]) -> u64 {
+        let blocks = (filter.len() / BLOCK_BYTES) as u32;
+        self.blocks.push(blocks);
+        self.content.extend_from_slice(filter);
+        u64::from(blocks)
+    }
+}
+
 impl FiltersBuilder {
+    pub fn new(schema: &SegmentSchema, asked: &[ColumnId]) -> FiltersBuilder {
+        let wanted = |(_, column): &(usize, &SegmentColumn)| asked.contains(&column.id) && has_filter(column);
+        let columns = schema.columns.iter().enumerate().filter(wanted);
+        FiltersBuilder { row_groups: 0, columns: columns.map(|(at, _)| ColumnBuilder::new(at, true)).collect() }
+    }
+
     /// Adds the next row group; `before` are those that were written before it.
     pub fn add(&mut self, schema: &SegmentSchema, before: &[RowGroup], written: &Written<'_>) {
         let rows = written.zones.first().map_or(0, |zone| zone.rows);
         let mut room = (written.bytes as f64 * SHARE_MAX) as u64 / BLOCK_BYTES as u64;
-        if self.row_groups == 0 && rows >= ROWS_MIN {
-            let mut columns: Vec<usize> = (0..schema.columns.len()).collect();
+        let is_first = self.row_groups == 0 && rows >= ROWS_MIN;
+        let stays = |at: usize| stays(before.iter().map(|group| &group.zones), written.zones, at);
+        self.columns.retain(|column| column.asked || is_first || stays(column.at));
+        for column in &mut self.columns {
+            if column.asked {
+                column.push(&build_asked(&schema.columns[column.at], written, column.at));
+                continue;
+            }
+            let built = match rows >= ROWS_MIN {
+                true => build(&schema.columns[column.at], written, column.at, room).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            room -= column.push(&built);
+        }
+        if is_first {
+            let is_known = |at: &usize| self.columns.iter().any(|column| column.at == *at);
+            let mut columns: Vec<usize> = (0..schema.columns.len()).filter(|at| !is_known(at)).collect();
             // Short values are what is searched for most.
             columns.sort_by_key(|at| written.chunks[*at].pages.iter().map(|page| page.extent.bytes).sum::<u32>());
             for at in columns {
                 let Some(built) = build(&schema.columns[at], written, at, room) else { continue };
-                room -= (built.len() / BLOCK_BYTES) as u64;
-                let blocks = vec![(built.len() / BLOCK_BYTES) as u32];
-                self.columns.push(ColumnBuilder { at, blocks, content: built });
-            }
-        } else {
-            self.columns.retain(|column| stays(before.iter().map(|group| &group.zones), written.zones, column.at));
-            for column in &mut self.columns {
-                let built = match rows >= ROWS_MIN {
-                    true => build(&schema.columns[column.at], written, column.at, room).unwrap_or_default(),
-                    false => Vec::new(),
-                };
-                let blocks = (built.len() / BLOCK_BYTES) as u32;
-                room -= u64::from(blocks);
-                column.blocks.push(blocks);
-                column.content.extend_from_slice(&built);
+                let mut column = ColumnBuilder::new(at, false);
+                room -= column.push(&built);
+                self.columns.push(column);
             }
         }
         self.row_groups += 1;
@@ -142,8 +166,16 @@ fn build(column: &SegmentColumn, written: &Written<'_>, at: usize, room: u64) ->
     (filter::distinct(&built) >= hashes.len() as f64 * DISTINCT_MIN).then_some(built)
 }
 
+/// The filter of a chunk whatever its values are: as large as those that differ ask for.
+fn build_asked(column: &SegmentColumn, written: &Written<'_>, at: usize) -> Vec<u8> {
+    let Some(mut hashes) = hashes(column, &written.pieces[at]) else { return Vec::new() };
+    hashes.sort_unstable();
+    hashes.dedup();
+    filter::build(&hashes)
+}
+
 /// Whether values that are equal have equal hashes.
-fn has_filter(column: &SegmentColumn) -> bool {
+pub(super) fn has_filter(column: &SegmentColumn) -> bool {
     let floats_or_bools = matches!(column.ty, PhysType::Bool | PhysType::F32 | PhysType::F64);
     column.order.has_bounds() && !floats_or_bools && column.id != super::HIDDEN_KEY
 }
@@ -252,6 +284,10 @@ impl ColumnFilter {
             return Err(WHAT);
         }
         Ok(ColumnFilter { at, column, filter: Filter::new(section.clone()), blocks })
+    }
+
+    pub fn column(&self) -> ColumnId {
+        self.column.id
     }
 
     pub fn is_of(&self, at: usize) -> bool {

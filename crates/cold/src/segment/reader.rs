@@ -3,6 +3,7 @@
 //! An open segment holds its footer; page directories and the sparse key index are loaded when first needed
 //! and kept. Pages go through the block cache. Any thread may read at any time.
 
+use super::bitmaps::{self, Bitmaps};
 use super::column::ColumnDecoder;
 use super::cursor::{KeyCursor, PageCursor};
 use super::directory::{ChunkEntry, Directory, PageEntry, page_rows};
@@ -21,6 +22,8 @@ use crate::{BlockCache, Error, FileKind, Files, Result, Sketch};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
+use arrow_buffer::BooleanBuffer;
+use basalt_types::schema::FileIndexes;
 use basalt_types::{ColumnId, ColumnPredicate, DataType, Datum, FileId, Key, PhysType, Version};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -42,6 +45,7 @@ pub struct Segment {
     sparse: OnceLock<SparseKeys>,
     filter: Option<Filter>,
     pub(super) column_filters: Vec<ColumnFilter>,
+    bitmaps: Vec<Bitmaps>,
     sketches: Option<Sketches>,
     /// Parsed symbol tables and dictionaries by offset, so that single reads need not parse them again.
     shared: RwLock<HashMap<u64, Arc<Shared>>>,
@@ -74,6 +78,8 @@ impl Segment {
         let filter = Filter::among(&layout.sections);
         let column_filters = ColumnFilter::all(&layout.sections, &layout.schema, layout.row_groups.len())
             .map_err(|damage| file.damaged(footer.offset, damage))?;
+        let bitmaps = Bitmaps::all(&layout.sections, &layout.schema, layout.row_groups.len())
+            .map_err(|damage| file.damaged(footer.offset, damage))?;
         let sketches =
             Sketches::among(&layout.sections, &layout.schema).map_err(|damage| file.damaged(footer.offset, damage))?;
         let (sparse, shared) = (OnceLock::new(), RwLock::default());
@@ -89,6 +95,7 @@ impl Segment {
             sparse,
             filter,
             column_filters,
+            bitmaps,
             sketches,
             shared,
         })
@@ -113,6 +120,15 @@ impl Segment {
     /// Whether it was written with [`SegmentOptions::zstd`](super::SegmentOptions::zstd).
     pub fn is_zstd(&self) -> bool {
         self.layout.zstd
+    }
+
+    /// Whether it has what indexes ask of it, as far as it has their columns.
+    pub fn has(&self, indexes: &FileIndexes) -> bool {
+        let has_bitmaps = |column: &ColumnId| self.bitmaps.iter().any(|bitmaps| bitmaps.column() == *column);
+        let has_filters = |column: &ColumnId| self.column_filters.iter().any(|filter| filter.column() == *column);
+        let lacks = |column: &ColumnId| self.layout.position(*column).is_none();
+        indexes.bitmaps.iter().all(|column| has_bitmaps(column) || lacks(column))
+            && indexes.filters.iter().all(|column| has_filters(column) || lacks(column))
     }
 
     /// Least and greatest key; `None` in an empty file.
@@ -166,6 +182,18 @@ impl Segment {
             }
         }
         Ok(false)
+    }
+
+    /// The rows of a row group that satisfy all predicates over some columns that bitmaps know of, where these are few;
+    /// asks for blocks of the file.
+    pub fn chosen(
+        &self,
+        row_group: usize,
+        predicates: &[ColumnPredicate],
+        columns: &[ColumnId],
+    ) -> Result<Option<BooleanBuffer>> {
+        let rows = self.layout.row_groups[row_group].rows;
+        bitmaps::chosen(&self.bitmaps, &self.file, (row_group, rows), predicates, columns)
     }
 
     fn any_rules_out<'z>(&self, predicates: &[ColumnPredicate], zone: impl Fn(usize) -> &'z ZoneMap) -> bool {
@@ -483,6 +511,8 @@ impl Segment {
             (0..section.pages()).try_for_each(|page| segment.file.read_checked(section.page(page)).map(drop))?;
         }
         segment.sketches.iter().try_for_each(|sketches| sketches.verify(&segment.file))?;
+        let rows = |row_group: usize| segment.layout.row_groups[row_group].rows;
+        segment.bitmaps.iter().try_for_each(|bitmaps| bitmaps.verify(&segment.file, rows))?;
         let mut previous: Option<Vec<u8>> = None;
         for (index, group) in segment.layout.row_groups.iter().enumerate() {
             for chunk in 0..segment.layout.chunks() {

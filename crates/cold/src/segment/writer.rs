@@ -1,6 +1,7 @@
 //! Writes a segment, row group by row group: memory is bounded by one row group and the indexes. A row group
 //! has a fixed number of rows; where they are wide, [`SegmentWriter::is_full`] asks for the next file before that.
 
+use super::bitmaps::BitmapsBuilder;
 use super::chunk::ChunkEncoder;
 use super::directory::ChunkEntry;
 use super::filters::{FiltersBuilder, Written};
@@ -38,6 +39,7 @@ pub struct SegmentWriter {
     stamped: Option<bool>,
     keys: KeyIndexBuilder,
     filters: FiltersBuilder,
+    bitmaps: BitmapsBuilder,
     row_groups: Vec<RowGroup>,
     /// Page directories, written behind the data.
     directories: Vec<Vec<u8>>,
@@ -70,7 +72,8 @@ impl SegmentWriter {
             rows: 0,
             stamped: None,
             keys: KeyIndexBuilder::new(options.sorted, options.filter),
-            filters: FiltersBuilder::default(),
+            filters: FiltersBuilder::new(&schema, &options.indexes.filters),
+            bitmaps: BitmapsBuilder::new(&schema, &options.indexes.bitmaps),
             row_groups: Vec::new(),
             directories: Vec::new(),
             schema,
@@ -137,6 +140,7 @@ impl SegmentWriter {
         let key_range = self.keys.key_range();
         let mut sections = self.keys.finish(self.options.filter, &mut self.sink)?;
         sections.extend(self.filters.finish(&self.schema, &mut self.sink)?);
+        sections.extend(self.bitmaps.finish(&self.schema, &mut self.sink)?);
         let counted = self.encoders.into_iter().map(|encoder| encoder.sketch);
         sections.extend(sketches::write(counted, &self.schema, &self.row_groups, &mut self.sink)?);
         let stamp_range = self.row_groups.iter().filter_map(|row_group| row_group.stamp_range);
@@ -223,6 +227,7 @@ impl SegmentWriter {
         let bytes = self.sink.position() - from;
         let written = Written { pieces: &self.pending, chunks: &chunks, zones: &zones, bytes };
         self.filters.add(&self.schema, &self.row_groups, &written);
+        self.bitmaps.add(&self.schema, &self.pending, &mut self.sink)?;
         self.pending.iter_mut().for_each(Vec::clear);
         let first_ordinal = self.row_groups.len() as u32 * ROW_GROUP_ROWS;
         // The directory is placed when the file is finished.

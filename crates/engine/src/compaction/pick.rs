@@ -8,12 +8,14 @@
 //! Row files of a table of another orientation hold rows that were warm when memory was short. Their rows go on
 //! changing, and each change leaves a dead one behind, so they are left alone until the youngest has cooled or all are
 //! dead; then they become what the table's files are, even one alone. So do the oldest if too many have gathered.
-//! Other files that are not of the table's orientation or compression, which was changed, are rewritten one by one when
-//! nothing else is to be done.
+//! Other files that are not of the table's orientation or compression, which was changed, or that lack what a new index
+//! asks of them, are rewritten one by one when nothing else is to be done.
 
 use crate::EngineConfig;
 use crate::tablet::FileEntry;
+use basalt_cold::Segment;
 use basalt_meta::{Catalog, FileKind};
+use basalt_types::schema::FileIndexes;
 use basalt_types::{TableDef, Version};
 use std::sync::Arc;
 
@@ -23,19 +25,20 @@ const WARM_FILES_MAX: usize = 8;
 pub(super) const FAN_IN_MAX: usize = 8;
 
 /// What the files of a table should be.
-#[derive(Clone, Copy)]
 pub(super) struct Asked {
     kind: FileKind,
     zstd: bool,
+    indexes: FileIndexes,
 }
 
 impl Asked {
     pub fn of(table: &TableDef, catalog: &Catalog) -> Asked {
-        Asked { kind: catalog.file_kind(table), zstd: table.is_compressed() }
+        Asked { kind: catalog.file_kind(table), zstd: table.is_compressed(), indexes: table.file_indexes() }
     }
 
-    fn suits(self, file: &FileEntry) -> bool {
-        file.data.kind() == self.kind && file.data.segment().is_none_or(|segment| segment.is_zstd() == self.zstd)
+    fn suits(&self, file: &FileEntry) -> bool {
+        let suits = |segment: &Arc<Segment>| segment.is_zstd() == self.zstd && segment.has(&self.indexes);
+        file.data.kind() == self.kind && file.data.segment().is_none_or(suits)
     }
 }
 
@@ -56,7 +59,7 @@ impl Candidate {
 /// Files are given in the order of their arrival; rows stamped ≤ `cool` have cooled.
 pub(super) fn worth_merging(
     files: &[Arc<FileEntry>],
-    asked: Asked,
+    asked: &Asked,
     config: &EngineConfig,
     cool: Version,
 ) -> Vec<Arc<FileEntry>> {
@@ -100,9 +103,15 @@ fn cooled(row_files: &[&Arc<FileEntry>], cool: Version) -> Vec<Arc<FileEntry>> {
     chosen.into_iter().take(FAN_IN_MAX).cloned().collect()
 }
 
+/// Columnar files, each by itself, that are not as they should be.
+pub(super) fn strange(files: &[Arc<FileEntry>], asked: &Asked) -> Vec<Arc<FileEntry>> {
+    let is_strange = |file: &&Arc<FileEntry>| file.data.kind() != FileKind::RowFile && !asked.suits(file);
+    files.iter().filter(is_strange).cloned().collect()
+}
+
 /// Everything but what is as it should be, in groups whose key ranges do not meet where possible: files are taken in key order and a
 /// group is closed where the next file starts above all before it.
-pub(super) fn whole_tablet(files: &[Arc<FileEntry>], asked: Asked) -> Vec<Vec<Arc<FileEntry>>> {
+pub(super) fn whole_tablet(files: &[Arc<FileEntry>], asked: &Asked) -> Vec<Vec<Arc<FileEntry>>> {
     let mut sorted: Vec<_> = files.iter().filter(|file| file.data.key_range().is_some()).cloned().collect();
     sorted.sort_by(|a, b| a.data.key_range().cmp(&b.data.key_range()));
     let mut groups: Vec<Vec<Arc<FileEntry>>> = Vec::new();

@@ -28,6 +28,8 @@ pub struct ColdScan {
     /// Whether `ranges` are those of pages that zone maps cannot rule out. Otherwise whoever reads them finds out, beside
     /// others who do so elsewhere.
     narrowed: bool,
+    /// Rows of the row group that bitmaps have left, if they say so.
+    chosen: Option<BooleanBuffer>,
     /// Known once rows are asked for.
     stamps: Option<RowStamps>,
     /// Readers of the scan's columns, in its order; empty until the first one is asked for.
@@ -126,13 +128,14 @@ pub fn parts(
             }
             shared.stats.pages_total.fetch_add(place.pages(row_group), Ordering::Relaxed);
             if !few {
-                let rows = 0..segment.row_groups()[row_group].rows;
-                out.push(ColdScan::new(&place, row_group, vec![rows], false).into_part());
+                out.push(ColdScan::new(&place, row_group, None).into_part());
                 continue;
             }
-            for mut ranges in cut(place.surviving(row_group)?, PART_ROWS) {
+            let Survivors { ranges, chosen } = place.surviving(row_group)?;
+            for mut ranges in cut(ranges, PART_ROWS) {
                 ranges.reverse();
-                out.push(ColdScan::new(&place, row_group, ranges, true).into_part());
+                let left = Survivors { ranges, chosen: chosen.clone() };
+                out.push(ColdScan::new(&place, row_group, Some(left)).into_part());
             }
         }
     }
@@ -159,32 +162,74 @@ impl Place {
         u64::from(self.segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS))
     }
 
-    /// The rows of a row group that lie in pages which may have some that are wanted, in ranges that begin and end with
-    /// pages.
-    fn surviving(&self, row_group: usize) -> Result<Vec<Range<u32>>> {
+    /// What of a row group may have rows that are wanted.
+    fn surviving(&self, row_group: usize) -> Result<Survivors> {
         let Place { shared, segment, .. } = self;
         let predicates = &shared.spec.predicates;
         let ranges = segment.surviving(row_group, predicates)?;
         // Bounds are at hand, filters have to be read.
         let filtered = !ranges.is_empty() && segment.filtered_out(row_group, predicates)?;
         shared.stats.row_groups_filtered.fetch_add(u64::from(filtered), Ordering::Relaxed);
-        let pages = self.pages(row_group);
-        if ranges.is_empty() || filtered {
+        let survivors = match filtered || ranges.is_empty() {
+            true => Survivors { ranges: Vec::new(), chosen: None },
+            false => self.chosen(row_group, ranges)?,
+        };
+        let (ranges, pages) = (&survivors.ranges, self.pages(row_group));
+        if ranges.is_empty() {
             // Pages are counted of the other row groups.
             shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
             shared.stats.pages_total.fetch_sub(pages, Ordering::Relaxed);
-            return Ok(Vec::new());
+            return Ok(survivors);
         }
         let read: u32 = ranges.iter().map(|rows| rows.len() as u32).map(|rows| rows.div_ceil(PAGE_ROWS)).sum();
         shared.stats.pages_pruned.fetch_add(pages - u64::from(read), Ordering::Relaxed);
-        Ok(ranges)
+        Ok(survivors)
+    }
+
+    /// What bitmaps leave of ranges of a row group: pages without a row that is wanted go.
+    fn chosen(&self, row_group: usize, ranges: Vec<Range<u32>>) -> Result<Survivors> {
+        let Place { shared, segment, .. } = self;
+        let chosen = match shared.bitmaps.as_slice() {
+            [] => None,
+            columns => segment.chosen(row_group, &shared.spec.predicates, columns)?,
+        };
+        let Some(chosen) = chosen else { return Ok(Survivors { ranges, chosen: None }) };
+        let count = |buffer: &BooleanBuffer| buffer.count_set_bits() as u64;
+        shared.stats.bitmap_rows_total.fetch_add(chosen.len() as u64, Ordering::Relaxed);
+        shared.stats.bitmap_rows_chosen.fetch_add(count(&chosen), Ordering::Relaxed);
+        let has_rows = |page: &Range<u32>| count(&chosen.slice(page.start as usize, page.len())) > 0;
+        let mut left: Vec<Range<u32>> = Vec::new();
+        for page in ranges.into_iter().flat_map(pages_of).filter(has_rows) {
+            match left.last_mut() {
+                Some(last) if last.end == page.start => last.end = page.end,
+                _ => left.push(page),
+            }
+        }
+        Ok(Survivors { ranges: left, chosen: Some(chosen) })
     }
 }
 
+/// A range that begins and ends with pages, page by page.
+fn pages_of(range: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+    let (from, end) = (range.start, range.end);
+    (from..end).step_by(PAGE_ROWS as usize).map(move |start| start..end.min(start + PAGE_ROWS))
+}
+
+/// What of a row group is to be read.
+struct Survivors {
+    /// Rows of pages that may have some that are wanted; ranges begin and end with pages.
+    ranges: Vec<Range<u32>>,
+    /// Rows of the row group of which bitmaps say that they are wanted; `None`: they say nothing.
+    chosen: Option<BooleanBuffer>,
+}
+
 impl ColdScan {
-    fn new(place: &Arc<Place>, row_group: usize, ranges: Vec<Range<u32>>, narrowed: bool) -> ColdScan {
-        let place = place.clone();
-        ColdScan { place, row_group, ranges, narrowed, stamps: None, chunks: Vec::new(), rows_read: 0 }
+    /// `left`: what of the row group is to be read, last range first, if that is known.
+    fn new(place: &Arc<Place>, row_group: usize, left: Option<Survivors>) -> ColdScan {
+        let (place, narrowed) = (place.clone(), left.is_some());
+        let all = || Survivors { ranges: vec![0..place.segment.row_groups()[row_group].rows], chosen: None };
+        let Survivors { ranges, chosen } = left.unwrap_or_else(all);
+        ColdScan { place, row_group, ranges, narrowed, chosen, stamps: None, chunks: Vec::new(), rows_read: 0 }
     }
 
     pub fn into_part(self) -> TabletScan {
@@ -194,7 +239,7 @@ impl ColdScan {
     /// One page of a row group alone.
     pub fn page(place: &Arc<Place>, row_group: usize, page: u32) -> ColdScan {
         let rows = page * PAGE_ROWS..place.segment.row_groups()[row_group].rows.min((page + 1) * PAGE_ROWS);
-        ColdScan::new(place, row_group, vec![rows], true)
+        ColdScan::new(place, row_group, Some(Survivors { ranges: vec![rows], chosen: None }))
     }
 
     pub fn shared(&self) -> &Shared {
@@ -212,7 +257,7 @@ impl ColdScan {
             return Ok(());
         }
         if !self.narrowed {
-            self.ranges = self.place.surviving(self.row_group)?;
+            Survivors { ranges: self.ranges, chosen: self.chosen } = self.place.surviving(self.row_group)?;
             self.ranges.reverse();
         }
         // Of a row group without a page to read they would be read in vain.
@@ -383,16 +428,14 @@ impl ColdScan {
         first + rows.start..first + rows.end
     }
 
-    /// Which rows the reader sees; `None`: all.
+    /// Which rows the reader sees, less those that bitmaps have ruled out; `None`: all.
     fn visible(&self, rows: &Range<u32>) -> Option<BooleanBuffer> {
         let at = &self.place.shared.read.at;
         let txns = &*self.place.shared.read.engine.txns;
         let live = self.place.file.deletes.live(self.ordinals(rows), at, txns);
-        match (self.arrived(rows, at, txns), live) {
-            (None, live) => live,
-            (arrived, None) => arrived,
-            (Some(arrived), Some(live)) => Some(&arrived & &live),
-        }
+        let chosen = self.chosen.as_ref().map(|chosen| chosen.slice(rows.start as usize, rows.len()));
+        let all = [self.arrived(rows, at, txns), live, chosen].into_iter().flatten();
+        all.reduce(|some, others| &some & &others)
     }
 
     /// Rows whose insertion the reader sees; `None`: all.

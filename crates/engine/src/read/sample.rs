@@ -11,7 +11,7 @@ impl ReadContext {
     /// read counts as no read of a transaction, and predicates are left alone.
     pub fn sample(&self, spec: ScanSpec, pages: usize) -> Result<Vec<TabletScan>> {
         let read = ReadContext { noted: None, ..self.clone() };
-        let shared = Arc::new(Shared { read, spec, stats: Arc::new(ScanStats::default()) });
+        let shared = Arc::new(Shared { read, spec, stats: Arc::new(ScanStats::default()), bitmaps: Vec::new() });
         let (mut files, mut total) = (Vec::new(), 0);
         for id in shared.spec.table.tablets().collect::<Vec<_>>() {
             let tablet = self.engine.tablet(id)?;

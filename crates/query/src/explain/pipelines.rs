@@ -228,6 +228,10 @@ fn with_stats(step: Step, stats: &ScanStats) -> Step {
     if get(&stats.row_groups_filtered) > 0 {
         step = step.with("Row Groups Pruned by Filters", Fact::Count(get(&stats.row_groups_filtered)));
     }
+    if get(&stats.bitmap_rows_total) > 0 {
+        let (chosen, total) = (get(&stats.bitmap_rows_chosen), get(&stats.bitmap_rows_total));
+        step = step.with("Rows Chosen by Bitmaps", Fact::Count(chosen)).with("Rows of Bitmaps", Fact::Count(total));
+    }
     if get(&stats.pages_total) > 0 {
         step = step.with("Pages", pruned(&stats.pages_pruned, &stats.pages_total));
     }

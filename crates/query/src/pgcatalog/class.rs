@@ -19,8 +19,11 @@ type Result = std::result::Result<(), SqlError>;
 
 /// PostgreSQL's oids of access methods.
 pub(super) const HEAP: u32 = 2;
-pub(super) const BTREE: u32 = 403;
-pub(super) const HASH: u32 = 405;
+const BTREE: u32 = 403;
+const HASH: u32 = 405;
+/// PostgreSQL has no such methods, and gives these oids to nothing.
+const BITMAP: u32 = 9_901;
+const BLOOM: u32 = 9_902;
 const BLOCK_BYTES: u64 = 8192;
 
 pub(super) fn fill_of(name: &str) -> Option<Fill> {
@@ -37,6 +40,13 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
     })
 }
 
+/// Access methods of indexes.
+pub(super) const METHODS: [(u32, &str); 4] = [(BTREE, "btree"), (HASH, "hash"), (BITMAP, "bitmap"), (BLOOM, "bloom")];
+
+fn method_oid(name: &str) -> u32 {
+    METHODS.iter().find(|(_, method)| *method == name).map_or(BTREE, |(id, _)| *id)
+}
+
 fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
     for relation in relations::all(system) {
         let kind = relation.kind();
@@ -47,8 +57,10 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
         });
         let access_method = match kind {
             "r" | "m" => HEAP,
-            "i" if matches!(&relation, Relation::Index(_, index) if index.method() == "hash") => HASH,
-            "i" => BTREE,
+            "i" => match &relation {
+                Relation::Index(_, index) => method_oid(index.method()),
+                _ => BTREE,
+            },
             _ => 0,
         };
         let check_option = match &relation {
@@ -227,10 +239,10 @@ fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
             ("indisexclusion", yes(false)),
             ("indimmediate", yes(immediate)),
             ("indisclustered", yes(false)),
-            ("indisvalid", yes(state.is_valid())),
+            ("indisvalid", yes(state.is_valid() || index.rests_in_files())),
             ("indcheckxmin", yes(false)),
-            ("indisready", yes(state.takes_entries())),
-            ("indislive", yes(state.loses_entries())),
+            ("indisready", yes(state.takes_entries() || index.rests_in_files())),
+            ("indislive", yes(state.loses_entries() || index.rests_in_files())),
             ("indisreplident", yes(false)),
             ("indkey", int2_vector(numbers)),
             ("indcollation", oid_vector(index.collations(table))),

@@ -74,6 +74,10 @@ impl<'a> Index<'a> {
         }
     }
 
+    pub fn rests_in_files(self) -> bool {
+        matches!(self, Index::Secondary(index) if index.rests_in_files())
+    }
+
     pub fn predicate(self) -> Option<&'a str> {
         match self {
             Index::Primary(_) => None,

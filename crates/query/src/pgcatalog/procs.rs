@@ -253,8 +253,9 @@ fn pg_language(_: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn pg_am(_: &SystemContext, rows: &mut Rows) -> Result {
-    use super::class::{BTREE, HASH, HEAP};
-    for (id, name, kind) in [(HEAP, "heap", "t"), (BTREE, "btree", "i"), (HASH, "hash", "i")] {
+    use super::class::{HEAP, METHODS};
+    let indexes = METHODS.into_iter().map(|(id, name)| (id, name, "i"));
+    for (id, name, kind) in std::iter::once((HEAP, "heap", "t")).chain(indexes) {
         rows.push([("oid", oid(id)), ("amname", text(name)), ("amhandler", oid(0)), ("amtype", text(kind))])?;
     }
     Ok(())

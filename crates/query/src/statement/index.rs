@@ -2,6 +2,7 @@
 //! definition; the engine keeps its entries (`docs/decisions/0006-indexes-are-tables.md`).
 
 pub(crate) mod concurrently;
+mod in_files;
 
 use super::columns::free_name;
 use super::define::{exists, skipping};
@@ -14,7 +15,7 @@ use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, Obj
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
-use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState};
+use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState, rests_in_files};
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub(crate) fn make(session: &Session, table: &TableDef, parts: IndexParts) -> Ar
     let entries = IndexDef::entries_table(id, table.namespace, &parts.name, engine.next_tablet_id(), included);
     let IndexParts { name, method, columns, include, unique, nulls_not_distinct, predicate, options, constraint } =
         parts;
+    let state = state_of_new(&method);
     Arc::new(IndexDef {
         id,
         name,
@@ -54,9 +56,14 @@ pub(crate) fn make(session: &Session, table: &TableDef, parts: IndexParts) -> Ar
         predicate,
         options,
         constraint,
-        state: IndexState::Valid,
+        state,
         entries,
     })
+}
+
+/// Whoever keeps entries must leave an index alone that rests in files.
+fn state_of_new(method: &str) -> IndexState {
+    if rests_in_files(method) { IndexState::Dead } else { IndexState::Valid }
 }
 
 /// The same index without entries, in a tablet of its own. All rows' entries are written there before it is seen.
@@ -64,11 +71,14 @@ pub(crate) fn emptied(session: &Session, table: &TableDef, index: &IndexDef) -> 
     let tablet = session.db.engine().next_tablet_id();
     let included = IndexDef::types_to_include(table, &index.include);
     let entries = IndexDef::entries_table(index.id, table.namespace, &index.name, tablet, included);
-    Arc::new(IndexDef { state: IndexState::Valid, entries, ..index.clone() })
+    Arc::new(IndexDef { state: state_of_new(&index.method), entries, ..index.clone() })
 }
 
 pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Arc<str>) -> Result<()> {
     let Some((table, index)) = declared(session, create, TableLock::Share, sql).await? else { return Ok(()) };
+    if index.rests_in_files() {
+        return in_files::create(session, &table, &index).await;
+    }
     session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
     fill(session, &table, &index).await
 }
@@ -113,6 +123,9 @@ async fn declared(
 
 /// Fills an index whose table nobody writes to. 23505 if it cannot be unique.
 pub(crate) async fn fill(session: &mut Session, table: &Arc<TableDef>, index: &Arc<IndexDef>) -> Result<()> {
+    if index.rests_in_files() {
+        return Ok(());
+    }
     let catalog = session.txn()?.catalog();
     let (table_of, index_of) = (table.clone(), index.clone());
     let built =
@@ -198,9 +211,13 @@ fn check_method(create: &CreateIndex) -> Result<()> {
             cannot("NULLS FIRST/LAST options")
         }
         "hash" => Ok(()),
+        method if rests_in_files(method) => in_files::check(create),
         "gist" | "gin" | "brin" | "spgist" => {
             Err(SqlError::not_supported(format!("access method \"{}\" is not supported", create.method))
-                .with_hint("Leave the index out: scans skip by each column's bounds. Equality is helped by btree."))
+                .with_hint(
+                    "Leave the index out: scans skip by each column's bounds. Equality is helped by btree, conditions on \
+                     several columns by bitmap.",
+                ))
         }
         method => Err(SqlError::new("42704", format!("access method \"{method}\" does not exist"))),
     }
@@ -399,6 +416,12 @@ const OPERATOR_CLASSES: &[&str] = &[
 /// 42704 for types without an order.
 pub(crate) fn check_indexable(ty: &DataType, method: &str) -> Result<()> {
     match ty {
+        ty if rests_in_files(method) && in_files::is_indexable(ty, method) => Ok(()),
+        ty if rests_in_files(method) => {
+            let name = ty.sql_name();
+            let message = format!("data type {name} has no default operator class for access method \"{method}\"");
+            Err(SqlError::new("42704", message))
+        }
         DataType::Xid if method == "hash" => Ok(()),
         DataType::Json | DataType::JsonPath | DataType::Xid | DataType::PgSnapshot | DataType::TxidSnapshot => {
             let name = ty.sql_name();
@@ -676,10 +699,14 @@ pub(crate) async fn reindex(session: &mut Session, target: &ReindexTarget) -> Re
         let catalog = session.txn()?.catalog();
         let Some(table) = catalog.table(table).cloned() else { continue };
         for index in table.indexes.iter().filter(|index| only.is_none_or(|only| only == index.id)) {
+            indexed += 1;
+            // Files do not change.
+            if index.rests_in_files() {
+                continue;
+            }
             let index = emptied(session, &table, index);
             session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
             fill(session, &table, &index).await?;
-            indexed += 1;
         }
         indexed += usize::from(table.primary_key.is_some());
     }

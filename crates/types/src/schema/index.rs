@@ -26,7 +26,9 @@ const NULL: u8 = 2;
 pub struct IndexDef {
     pub id: ObjectId,
     pub name: String,
-    /// Access method as declared: `btree` or `hash`. Both rest in the same way.
+    /// Access method as declared: `btree` or `hash`, which rest in the same way; `bitmap` or `bloom`, which
+    /// [rest in files](IndexDef::rests_in_files): the hidden table stays empty, and the state is dead, as nobody looks for
+    /// entries.
     pub method: String,
     /// Key columns.
     pub columns: Vec<IndexColumn>,

@@ -37,6 +37,9 @@ async fn create_index(session: &mut Session, create: &CreateIndex, sql: &Arc<str
         return super::create(session, create, sql).await;
     }
     let Some((table, index)) = declared(session, create, LOCK, sql).await? else { return Ok(()) };
+    if index.rests_in_files() {
+        return super::in_files::create(session, &table, &index).await;
+    }
     begin(session, table.id, &index)?;
     build(session, table.id, index.id).await?;
     let (_, index) = found(session, index.id)?;
@@ -143,6 +146,10 @@ async fn reindex(session: &mut Session, target: &ReindexTarget) -> Result<()> {
         }
         indexed += usize::from(table.primary_key.is_some());
         for index in table.indexes.iter().filter(|index| only.is_none_or(|only| only == index.id)) {
+            if index.rests_in_files() {
+                indexed += 1;
+                continue;
+            }
             if only.is_none() && !index.is_valid() {
                 skip_invalid(session, &catalog, &table, index);
                 continue;
