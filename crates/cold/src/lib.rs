@@ -27,7 +27,7 @@ pub use filter::key_hash;
 pub use locator::{Location, Locator, LocatorBudget};
 pub use rowfile::{RowEntry, RowEntryRef, RowFile, RowFileMeta, RowFileWriter};
 pub use segment::{
-    ChunkReader, KeySpec, Keys, PAGE_ROWS, ROW_GROUP_ROWS, RowGroup, RowStamps, Segment, SegmentColumn, SegmentMeta,
+    ChosenRows, ChunkReader, KeySpec, Keys, PAGE_ROWS, ROW_GROUP_ROWS, RowGroup, RowStamps, Segment, SegmentColumn, SegmentMeta,
     SegmentOptions, SegmentSchema, SegmentWriter, Stamps, ValueOrder, ZoneMap,
 };
 pub use sketch::Sketch;

@@ -34,6 +34,7 @@ use basalt_types::schema::FileIndexes;
 use basalt_types::{ColumnId, DataType, FileId, Key, PhysType, RangeKind, Version};
 use std::sync::Arc;
 
+pub use bitmaps::ChosenRows;
 pub use keys::Keys;
 pub use layout::RowGroup;
 pub use reader::Segment;

@@ -30,6 +30,8 @@ use std::sync::Arc;
 
 /// Once fewer rows than one in so many count, the others are left behind.
 const DENSE_MIN: usize = 2;
+/// Where a block has so few of its rows to see, these are listed without a mask.
+const SPARSE: usize = 16;
 /// The same between the conditions of one filter, where little has been decoded yet.
 const DENSE_BETWEEN_MIN: usize = 4;
 
@@ -116,14 +118,26 @@ impl<'b> Batch<'b> {
     /// All rows that a reader sees of a block.
     pub fn of_block(block: Block<'b>, work: &Work) -> Batch<'b> {
         let rows = block.rows();
-        let visible = block.visible().map(|visible| {
-            let mut mask = mask::all(rows);
-            mask::clear_unset(visible, &mut mask);
-            mask
-        });
+        let Some(visible) = block.visible() else { return Batch::new(Source::Block(block), rows, work) };
+        if visible.count_set_bits() * SPARSE < rows {
+            let visible: Vec<u32> = visible.set_indices().map(|row| row as u32).collect();
+            let mut batch = Batch::new(Source::Block(block), rows, work);
+            batch.choose(&visible);
+            return batch;
+        }
+        let mut mask = mask::all(rows);
+        mask::clear_unset(visible, &mut mask);
         let mut batch = Batch::new(Source::Block(block), rows, work);
-        batch.narrow(visible, DENSE_MIN);
+        batch.narrow(Some(mask), DENSE_MIN);
         batch
+    }
+
+    /// Of each of the scan's predicates, whether all rows satisfy it; `None`: nothing is known.
+    pub fn told(&self) -> Option<&[bool]> {
+        match &self.source {
+            Source::Block(block) => block.told(),
+            _ => None,
+        }
     }
 
     pub fn of_vectors(vectors: &'b [Vector], rows: usize, work: &Work) -> Batch<'b> {
@@ -292,14 +306,18 @@ impl<'b> Batch<'b> {
     /// Rows for which all conditions hold still count. What an earlier condition rules out, a later one is not asked;
     /// those that storage can tell without decoding anything come first.
     pub fn filter(&mut self, conditions: &[Condition], work: &mut Work) -> Result<()> {
-        let mut told = vec![false; conditions.len()];
+        self.filter_rest(conditions, vec![false; conditions.len()], work)
+    }
+
+    /// The same, where some are told to hold for all rows.
+    pub fn filter_rest(&mut self, conditions: &[Condition], mut told: Vec<bool>, work: &mut Work) -> Result<()> {
         if self.at.is_none() && matches!(self.source, Source::Block(_)) {
             let mut mask = self.mask.take().unwrap_or_else(|| mask::all(self.rows));
             // Texts take longest, and those of rows that are out are not looked at.
             for texts in [false, true] {
                 for (condition, told) in conditions.iter().zip(&mut told) {
                     // No page of texts is fetched for rows that are all out.
-                    if texts == matches!(condition, Condition::Text(_)) && (!texts || mask::count(&mask) > 0) {
+                    if !*told && texts == matches!(condition, Condition::Text(_)) && (!texts || mask::count(&mask) > 0) {
                         *told = self.test(condition, &mut mask, work)?;
                     }
                 }

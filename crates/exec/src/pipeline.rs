@@ -212,6 +212,8 @@ pub struct Running {
     arrived: AtomicUsize,
     /// Keys of groups that may be in several pages, where the groups of others may leave early.
     shared_keys: Option<Arc<[i64]>>,
+    /// Of each condition of the first filter, the scan's predicates that together say the same, if there are such.
+    told_by: Vec<Vec<usize>>,
     ran: Arc<Ran>,
 }
 
@@ -489,6 +491,13 @@ impl Worker {
 }
 
 impl Running {
+    /// Which conditions of the first filter hold for all rows of a block that tells this of the scan's predicates. Nothing
+    /// if no filter comes first.
+    fn told(&self, predicates: &[bool]) -> Vec<bool> {
+        let holds = |by: &Vec<usize>| !by.is_empty() && by.iter().all(|at| predicates[*at]);
+        self.told_by.iter().map(holds).collect()
+    }
+
     /// One batch through the pipeline. What leaves, if anything does.
     fn take_in(
         &self,
@@ -511,9 +520,13 @@ impl Running {
                 return Ok(None);
             }
         }
+        let mut told = batch.told().filter(|_| steps.start == 0).map(|told| self.told(told));
         for (step, passed) in pipeline.steps[steps.clone()].iter().zip(&mut counts.passed[steps]) {
             match step {
-                Step::Filter(conditions) => batch.filter(conditions, work)?,
+                Step::Filter(conditions) => match told.take() {
+                    Some(told) if !told.is_empty() => batch.filter_rest(conditions, told, work)?,
+                    _ => batch.filter(conditions, work)?,
+                },
                 Step::Probe(probe) => probe.apply(batch, work)?,
                 Step::Sets(sets) => sets.apply(batch, work)?,
             }

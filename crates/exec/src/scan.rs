@@ -8,7 +8,7 @@ use crate::Stop;
 use crate::error::{Error, Result};
 use crate::stop::check;
 use basalt_engine::{Block, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
-use basalt_types::ColumnId;
+use basalt_types::{ColumnId, ColumnPredicate};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Scan {
     morsels: Mutex<VecDeque<TabletScan>>,
     stats: Arc<ScanStats>,
+    /// What storage skips by.
+    predicates: Vec<ColumnPredicate>,
     stop: Stop,
 }
 
@@ -28,8 +30,9 @@ pub struct Worker {
 impl Scan {
     /// Pins the table and cuts it into morsels. Workers end with [`Error::Stopped`] once `stop` is set.
     pub fn start(read: &ReadContext, spec: ScanSpec, stop: Stop) -> Result<Arc<Scan>> {
+        let predicates = spec.predicates.clone();
         let (morsels, stats) = read.scan(spec)?;
-        Ok(Arc::new(Scan { morsels: Mutex::new(VecDeque::from(morsels)), stats, stop }))
+        Ok(Arc::new(Scan { morsels: Mutex::new(VecDeque::from(morsels)), stats, predicates, stop }))
     }
 
     pub fn worker(self: &Arc<Scan>) -> Worker {
@@ -38,6 +41,11 @@ impl Scan {
 
     pub fn stats(&self) -> &Arc<ScanStats> {
         &self.stats
+    }
+
+    /// In the order in which blocks tell of them.
+    pub fn predicates(&self) -> &[ColumnPredicate] {
+        &self.predicates
     }
 
     /// The least and greatest values of all pages in a column, ascending, if pages have nothing but these in common.

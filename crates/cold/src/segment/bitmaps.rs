@@ -5,7 +5,7 @@
 //! by side, so a range of values is one run of them. Conditions on such columns, and on several of them together, name
 //! rows before anything of a column is read.
 //!
-//! What they say is exact, but they only ever leave rows out: whoever reads goes on to ask the condition itself.
+//! What they say is exact: a row that they leave out does not satisfy the condition, and one that they leave does.
 
 use super::values::{Values, validity};
 use super::zone::comparable;
@@ -24,6 +24,7 @@ use hashbrown::HashMap;
 use std::cmp::Ordering;
 use std::hash::Hash;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Places that take as much as a bit for each row.
 const DENSE_UNITS: usize = 1 << 12;
@@ -247,6 +248,14 @@ fn key_of(column: &SegmentColumn, value: &Datum) -> Option<Key> {
     })
 }
 
+/// The rows of a row group that satisfy predicates.
+#[derive(Clone, Debug)]
+pub struct ChosenRows {
+    pub rows: BooleanBuffer,
+    /// Of each predicate, whether the rows are those that satisfy it. Others have not been asked.
+    pub told: Arc<[bool]>,
+}
+
 /// The bitmaps of one column of an open file.
 pub(super) struct Bitmaps {
     column: SegmentColumn,
@@ -293,25 +302,20 @@ impl Bitmaps {
         self.column.id
     }
 
-    /// The rows of a row group that satisfy those of the predicates that are about this column, as far as these are
-    /// about values; `None` if they are too many, or nothing is known.
+    /// The rows of a row group that satisfy those of the predicates that are about this column and its values; `None` if
+    /// they are too many, or nothing is known.
     fn rows(
         &self,
         file: &FramedFile,
         (row_group, rows): (usize, u32),
-        predicates: &[ColumnPredicate],
+        wanted: &Wanted,
     ) -> Result<Option<Box<[u64; WORDS]>>> {
-        let Some(part) = &self.parts[row_group] else { return Ok(None) };
-        let wanted = Wanted::of(&self.column, predicates);
-        if !wanted.narrows {
-            return Ok(None);
-        }
+        let Some(part) = self.parts[row_group].as_ref().filter(|_| !wanted.told.is_empty()) else { return Ok(None) };
         let (values_at, lists_at) = (part.values.0, part.lists.0);
         let values = file.block_of(&part.values.1, values_at)?;
         let values = Shared::parse(part.kind, values.bytes().clone());
         let values = values.map_err(|damage| file.damaged(values_at.offset, damage))?;
         let places = wanted.places(&values).map_err(|damage| file.damaged(values_at.offset, damage))?;
-        let Some(places) = places else { return Ok(None) };
         let lists = file.block_of(&part.lists.1, lists_at)?;
         let found = Lists::parse(&lists, values.count).and_then(|lists| lists.rows(&places, rows));
         found.map_err(|damage| file.damaged(lists_at.offset, damage))
@@ -353,7 +357,7 @@ fn is_ascending(values: &Shared) -> Decoded<bool> {
     }
 }
 
-/// The rows of a row group that satisfy all predicates over the columns that are given, by the bitmaps of these.
+/// The rows of a row group that satisfy predicates over the columns that are given, by the bitmaps of these.
 /// `None`: too many to be worth it, or nothing is known.
 pub(super) fn chosen(
     bitmaps: &[Bitmaps],
@@ -361,17 +365,21 @@ pub(super) fn chosen(
     (row_group, rows): (usize, u32),
     predicates: &[ColumnPredicate],
     columns: &[ColumnId],
-) -> Result<Option<BooleanBuffer>> {
+) -> Result<Option<ChosenRows>> {
+    let mut told = vec![false; predicates.len()];
     let mut all: Option<Box<[u64; WORDS]>> = None;
     for of_column in bitmaps.iter().filter(|bitmaps| columns.contains(&bitmaps.column())) {
-        let Some(own) = of_column.rows(file, (row_group, rows), predicates)? else { continue };
+        let wanted = Wanted::of(&of_column.column, predicates);
+        let Some(own) = of_column.rows(file, (row_group, rows), &wanted)? else { continue };
+        wanted.told.iter().for_each(|at| told[*at] = true);
         match &mut all {
             None => all = Some(own),
             Some(all) => all.iter_mut().zip(own.iter()).for_each(|(all, own)| *all &= own),
         }
     }
     let Some(words) = all.filter(|words| count(words) <= rows as usize / ROWS_SHARE) else { return Ok(None) };
-    Ok(Some(BooleanBuffer::new(Buffer::from_slice_ref(words.as_slice()), 0, rows as usize)))
+    let chosen = BooleanBuffer::new(Buffer::from_slice_ref(words.as_slice()), 0, rows as usize);
+    Ok(Some(ChosenRows { rows: chosen, told: told.into() }))
 }
 
 fn count(words: &[u64; WORDS]) -> usize {
@@ -381,8 +389,8 @@ fn count(words: &[u64; WORDS]) -> usize {
 /// What predicates over one column ask for.
 #[derive(Default)]
 struct Wanted {
-    /// Whether it is less than every row.
-    narrows: bool,
+    /// The predicates that it is made of.
+    told: Vec<usize>,
     /// Null alone.
     null: bool,
     /// Of values, at least, and at most; whether these belong to it.
@@ -395,44 +403,60 @@ struct Wanted {
 impl Wanted {
     fn of(column: &SegmentColumn, predicates: &[ColumnPredicate]) -> Wanted {
         let mut wanted = Wanted::default();
-        for predicate in predicates.iter().filter(|predicate| predicate.column() == column.id) {
-            match predicate {
-                ColumnPredicate::IsNull { .. } => wanted.null = true,
-                ColumnPredicate::Compare { op, value, .. } => {
-                    let Some(key) = key_of(column, value) else { continue };
-                    match op {
-                        CompareOp::Eq => wanted.among.push(vec![key]),
-                        CompareOp::Lt => wanted.most.push((key, false)),
-                        CompareOp::LtEq => wanted.most.push((key, true)),
-                        CompareOp::Gt => wanted.least.push((key, false)),
-                        CompareOp::GtEq => wanted.least.push((key, true)),
-                        CompareOp::NotEq => {}
-                    }
+        let own = predicates.iter().enumerate().filter(|(_, predicate)| predicate.column() == column.id);
+        for (at, predicate) in own {
+            let is_told = match predicate {
+                ColumnPredicate::IsNull { .. } => {
+                    wanted.null = true;
+                    true
                 }
-                ColumnPredicate::In { values, .. } if values.len() <= VALUES_MAX => {
+                ColumnPredicate::IsNotNull { .. } => false,
+                ColumnPredicate::Compare { op, value, .. } => {
+                    key_of(column, value).is_some_and(|key| wanted.compare(*op, key))
+                }
+                ColumnPredicate::In { values, .. } => {
                     // Nothing equals a null.
                     let values = values.iter().filter(|value| !value.is_null());
-                    let keys: Option<Vec<Key>> = values.map(|value| key_of(column, value)).collect();
-                    wanted.among.extend(keys);
+                    wanted.among(values.map(|value| key_of(column, value)).take(VALUES_MAX + 1).collect())
                 }
-                ColumnPredicate::Among { values, .. } if values.len() <= VALUES_MAX => {
+                ColumnPredicate::Among { values, .. } => {
                     let is_int = matches!(column.ty, PhysType::I16 | PhysType::I32 | PhysType::I64);
-                    wanted.among.extend(is_int.then(|| values.iter().map(|value| Key::Int(*value)).collect()));
+                    let keys = values.iter().map(|value| is_int.then_some(Key::Int(*value)));
+                    wanted.among(keys.take(VALUES_MAX + 1).collect())
                 }
-                ColumnPredicate::In { .. } | ColumnPredicate::Among { .. } | ColumnPredicate::IsNotNull { .. } => {}
-            }
+            };
+            wanted.told.extend(is_told.then_some(at));
         }
-        let by_value = !wanted.least.is_empty() || !wanted.most.is_empty() || !wanted.among.is_empty();
-        wanted.narrows = wanted.null || by_value;
         wanted
     }
 
-    /// Their places among a row group's values, in ascending ranges. `None`: nothing is known.
-    fn places(&self, values: &Shared) -> Decoded<Option<Vec<Range<usize>>>> {
+    /// Whether it is a matter of values' order.
+    fn compare(&mut self, op: CompareOp, key: Key) -> bool {
+        match op {
+            CompareOp::Eq => self.among.push(vec![key]),
+            CompareOp::Lt => self.most.push((key, false)),
+            CompareOp::LtEq => self.most.push((key, true)),
+            CompareOp::Gt => self.least.push((key, false)),
+            CompareOp::GtEq => self.least.push((key, true)),
+            CompareOp::NotEq => return false,
+        }
+        true
+    }
+
+    /// Whether they are known, and not too many.
+    fn among(&mut self, keys: Option<Vec<Key>>) -> bool {
+        let keys = keys.filter(|keys| keys.len() <= VALUES_MAX);
+        let is_told = keys.is_some();
+        self.among.extend(keys);
+        is_told
+    }
+
+    /// Their places among a row group's values, in ascending ranges.
+    fn places(&self, values: &Shared) -> Decoded<Vec<Range<usize>>> {
         let by_value = !self.least.is_empty() || !self.most.is_empty() || !self.among.is_empty();
         if self.null {
             let nulls = values.count..values.count + 1;
-            return Ok(Some(if by_value { Vec::new() } else { vec![nulls] }));
+            return Ok(if by_value { Vec::new() } else { vec![nulls] });
         }
         let values = Ascending::of(values)?;
         let mut range = 0..values.count;
@@ -443,9 +467,9 @@ impl Wanted {
             range.end = range.end.min(values.first(key, *including)?);
         }
         if range.is_empty() {
-            return Ok(Some(Vec::new()));
+            return Ok(Vec::new());
         }
-        let Some((first, others)) = self.among.split_first() else { return Ok(Some(vec![range])) };
+        let Some((first, others)) = self.among.split_first() else { return Ok(vec![range]) };
         let places = |keys: &[Key]| -> Decoded<Vec<usize>> {
             let mut places = Vec::with_capacity(keys.len());
             for key in keys {
@@ -464,7 +488,7 @@ impl Wanted {
             let other = places(other)?;
             found.retain(|place| other.binary_search(place).is_ok());
         }
-        Ok(Some(found.into_iter().map(|place| place..place + 1).collect()))
+        Ok(found.into_iter().map(|place| place..place + 1).collect())
     }
 }
 

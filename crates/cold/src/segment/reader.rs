@@ -3,7 +3,7 @@
 //! An open segment holds its footer; page directories and the sparse key index are loaded when first needed
 //! and kept. Pages go through the block cache. Any thread may read at any time.
 
-use super::bitmaps::{self, Bitmaps};
+use super::bitmaps::{self, Bitmaps, ChosenRows};
 use super::column::ColumnDecoder;
 use super::cursor::{KeyCursor, PageCursor};
 use super::directory::{ChunkEntry, Directory, PageEntry, page_rows};
@@ -22,7 +22,6 @@ use crate::{BlockCache, Error, FileKind, Files, Result, Sketch};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::BooleanBuffer;
 use basalt_types::schema::FileIndexes;
 use basalt_types::{ColumnId, ColumnPredicate, DataType, Datum, FileId, Key, PhysType, Version};
 use hashbrown::HashMap;
@@ -184,14 +183,14 @@ impl Segment {
         Ok(false)
     }
 
-    /// The rows of a row group that satisfy all predicates over some columns that bitmaps know of, where these are few;
-    /// asks for blocks of the file.
+    /// The rows of a row group that satisfy predicates over some columns, by bitmaps, where these rows are few; asks for
+    /// blocks of the file.
     pub fn chosen(
         &self,
         row_group: usize,
         predicates: &[ColumnPredicate],
         columns: &[ColumnId],
-    ) -> Result<Option<BooleanBuffer>> {
+    ) -> Result<Option<ChosenRows>> {
         let rows = self.layout.row_groups[row_group].rows;
         bitmaps::chosen(&self.bitmaps, &self.file, (row_group, rows), predicates, columns)
     }

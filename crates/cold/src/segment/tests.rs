@@ -475,7 +475,7 @@ fn a_reader_skips_sections_of_kinds_that_it_does_not_know() {
     let mut sink = files.create(ID, crate::FileKind::Segment).unwrap();
     sink.write(&files.read(&path, 0..end_of_sections).unwrap()).unwrap();
     let index = vec![0xab; 100_000];
-    for (at, kind) in [(0, 16), (2, 17), (sections + 2, u16::MAX)] {
+    for (at, kind) in [(0, 4242), (2, 17), (sections + 2, u16::MAX)] {
         let mut section = Section::write(&mut sink, kind, SECTION_PAGE_BYTES, &index, vec![1, 2, 3]).unwrap();
         section.column = VALUE.0;
         layout.sections.insert(at, section);

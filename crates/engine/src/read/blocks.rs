@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub struct Block<'s> {
     rows: usize,
     visible: Option<BooleanBuffer>,
+    told: Option<Arc<[bool]>>,
     source: Source<'s>,
 }
 
@@ -37,6 +38,12 @@ impl Block<'_> {
     /// Which rows the reader sees; `None`: all. Values of others mean nothing.
     pub fn visible(&self) -> Option<&BooleanBuffer> {
         self.visible.as_ref()
+    }
+
+    /// Of each of the scan's predicates, whether all rows that the reader sees satisfy it, and all others that it would see
+    /// do not; `None`: of none.
+    pub fn told(&self) -> Option<&[bool]> {
+        self.told.as_deref()
     }
 
     /// A column by its place in the scan's list.
@@ -140,11 +147,12 @@ impl TabletScan {
         let decoded = match &mut self.part {
             Part::Cold(scan) => {
                 let Some((rows, visible)) = scan.next_page()? else { return Ok(None) };
-                return Ok(Some(Block { rows: rows.len(), visible, source: Source::Page(scan, rows) }));
+                let told = scan.told().cloned();
+                return Ok(Some(Block { rows: rows.len(), visible, told, source: Source::Page(scan, rows) }));
             }
             Part::RowFile(scan) => scan.next_vectors()?,
             Part::Hot(scan) => scan.next_vectors()?,
         };
-        Ok(decoded.map(|(rows, vectors)| Block { rows, visible: None, source: Source::Decoded(vectors) }))
+        Ok(decoded.map(|(rows, vectors)| Block { rows, visible: None, told: None, source: Source::Decoded(vectors) }))
     }
 }

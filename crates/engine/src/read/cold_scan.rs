@@ -9,7 +9,7 @@ use arrow_array::builder::{BinaryViewBuilder, Int64Builder};
 use arrow_array::{ArrayRef, BooleanArray, Int64Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
-use basalt_cold::{ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
+use basalt_cold::{ChosenRows, ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
 use basalt_types::automaton::Automaton;
 use basalt_types::batch::to_logical;
 use basalt_types::span::Span;
@@ -28,8 +28,8 @@ pub struct ColdScan {
     /// Whether `ranges` are those of pages that zone maps cannot rule out. Otherwise whoever reads them finds out, beside
     /// others who do so elsewhere.
     narrowed: bool,
-    /// Rows of the row group that bitmaps have left, if they say so.
-    chosen: Option<BooleanBuffer>,
+    /// Rows of the row group that bitmaps have left, if they have.
+    chosen: Option<ChosenRows>,
     /// Known once rows are asked for.
     stamps: Option<RowStamps>,
     /// Readers of the scan's columns, in its order; empty until the first one is asked for.
@@ -195,9 +195,9 @@ impl Place {
         };
         let Some(chosen) = chosen else { return Ok(Survivors { ranges, chosen: None }) };
         let count = |buffer: &BooleanBuffer| buffer.count_set_bits() as u64;
-        shared.stats.bitmap_rows_total.fetch_add(chosen.len() as u64, Ordering::Relaxed);
-        shared.stats.bitmap_rows_chosen.fetch_add(count(&chosen), Ordering::Relaxed);
-        let has_rows = |page: &Range<u32>| count(&chosen.slice(page.start as usize, page.len())) > 0;
+        shared.stats.bitmap_rows_total.fetch_add(chosen.rows.len() as u64, Ordering::Relaxed);
+        shared.stats.bitmap_rows_chosen.fetch_add(count(&chosen.rows), Ordering::Relaxed);
+        let has_rows = |page: &Range<u32>| count(&chosen.rows.slice(page.start as usize, page.len())) > 0;
         let mut left: Vec<Range<u32>> = Vec::new();
         for page in ranges.into_iter().flat_map(pages_of).filter(has_rows) {
             match left.last_mut() {
@@ -220,7 +220,7 @@ struct Survivors {
     /// Rows of pages that may have some that are wanted; ranges begin and end with pages.
     ranges: Vec<Range<u32>>,
     /// Rows of the row group of which bitmaps say that they are wanted; `None`: they say nothing.
-    chosen: Option<BooleanBuffer>,
+    chosen: Option<ChosenRows>,
 }
 
 impl ColdScan {
@@ -286,6 +286,11 @@ impl ColdScan {
         Ok(None)
     }
 
+    /// The predicates of the scan that bitmaps have decided for the rows that come.
+    pub fn told(&self) -> Option<&Arc<[bool]>> {
+        self.chosen.as_ref().map(|chosen| &chosen.told)
+    }
+
     /// The next rows of one page of which the reader sees some, and which (`None`: all).
     pub fn next_page(&mut self) -> Result<Option<(Range<u32>, Option<BooleanBuffer>)>> {
         self.open()?;
@@ -346,7 +351,7 @@ impl ColdScan {
         unit: LengthUnit,
         at: Option<&[u32]>,
     ) -> Result<Option<Ints>> {
-        self.told(column, rows, |chunk, segment, page| chunk.lengths(segment, page, unit, at))
+        self.asked(column, rows, |chunk, segment, page| chunk.lengths(segment, page, unit, at))
     }
 
     /// As [`ColdScan::vector`], the element at a place of a column's arrays; `None` if that is not known without them.
@@ -357,21 +362,21 @@ impl ColdScan {
         place: u32,
         at: Option<&[u32]>,
     ) -> Result<Option<Vector>> {
-        self.told(column, rows, |chunk, segment, page| chunk.element(segment, page, place, at))
+        self.asked(column, rows, |chunk, segment, page| chunk.element(segment, page, place, at))
     }
 
     /// The same of how many elements there are.
     pub fn counts(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Option<Ints>> {
-        self.told(column, rows, |chunk, segment, page| chunk.counts(segment, page, at))
+        self.asked(column, rows, |chunk, segment, page| chunk.counts(segment, page, at))
     }
 
     /// The same of all elements.
     pub fn elements(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Option<ArrayElements>> {
-        self.told(column, rows, |chunk, segment, page| chunk.elements(segment, page, at))
+        self.asked(column, rows, |chunk, segment, page| chunk.elements(segment, page, at))
     }
 
     /// What a column's reader tells of one page; `None` if it tells nothing, or the file lacks the column.
-    fn told<T>(
+    fn asked<T>(
         &mut self,
         column: usize,
         rows: &Range<u32>,
@@ -433,7 +438,7 @@ impl ColdScan {
         let at = &self.place.shared.read.at;
         let txns = &*self.place.shared.read.engine.txns;
         let live = self.place.file.deletes.live(self.ordinals(rows), at, txns);
-        let chosen = self.chosen.as_ref().map(|chosen| chosen.slice(rows.start as usize, rows.len()));
+        let chosen = self.chosen.as_ref().map(|chosen| chosen.rows.slice(rows.start as usize, rows.len()));
         let all = [self.arrived(rows, at, txns), live, chosen].into_iter().flatten();
         all.reduce(|some, others| &some & &others)
     }

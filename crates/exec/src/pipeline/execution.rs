@@ -88,6 +88,10 @@ impl Execution {
             (Source::Table(scan), None) => pipeline.shared_keys(scan)?,
             _ => None,
         };
+        let told_by = match &source {
+            Source::Table(scan) => pipeline.told_by(scan, &self.around.ctx),
+            _ => Vec::new(),
+        };
         let kept = Mutex::new(Reservation::new(&ran.account));
         let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
         Ok(Some(Arc::new(Running {
@@ -104,6 +108,7 @@ impl Execution {
             kept,
             arrived: AtomicUsize::new(0),
             shared_keys,
+            told_by,
             ran,
         })))
     }

@@ -4,6 +4,7 @@
 use super::{Pipeline, Sink, Start, Step};
 use crate::join::{Kind, Probe};
 use crate::program::{Condition, Def, Place, Program};
+use crate::scan::Scan;
 use basalt_engine::ScanSpec;
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
@@ -35,7 +36,47 @@ fn within(place: Place, span: Span, program: &Program, spec: &ScanSpec) -> Vec<C
     }
 }
 
+/// The predicates that say of a row's own columns what a condition says, neither more nor less; `None` if there are none.
+fn saying(
+    condition: &Condition,
+    program: &Program,
+    spec: &ScanSpec,
+    ctx: &EvalContext,
+) -> Option<Vec<ColumnPredicate>> {
+    match condition {
+        Condition::Within(place, span) if span.inside => {
+            let is_one = span.low == span.high;
+            let bounds = usize::from(span.low > i128::MIN) + usize::from(span.high < i128::MAX && !is_one);
+            // A bound beyond the column's type has no predicate.
+            Some(within(*place, *span, program, spec)).filter(|all| bounds > 0 && all.len() == bounds)
+        }
+        Condition::Null(_, true) | Condition::Any(_) => predicate(condition, program, spec).map(|only| vec![only]),
+        Condition::Text(general) | Condition::General(general) => {
+            plain_predicate(general.over(), program, spec, ctx).map(|only| vec![only])
+        }
+        Condition::All(all) => {
+            let each: Option<Vec<_>> = all.iter().map(|condition| saying(condition, program, spec, ctx)).collect();
+            each.map(|each| each.into_iter().flatten().collect())
+        }
+        Condition::Within(..) | Condition::Null(..) | Condition::CompareColumns(..) => None,
+    }
+}
+
 impl Pipeline {
+    /// Of each condition of the filter that rows of the table come to first, the scan's predicates that together say the
+    /// same; none where there are no such.
+    pub(super) fn told_by(&self, scan: &Scan, ctx: &EvalContext) -> Vec<Vec<usize>> {
+        let (Start::Table(spec), Some(Step::Filter(conditions))) = (&self.start, self.steps.first()) else {
+            return Vec::new();
+        };
+        let place = |predicate: &ColumnPredicate| scan.predicates().iter().position(|known| known == predicate);
+        let told_by = |condition: &Condition| {
+            let predicates = saying(condition, &self.program, spec, ctx)?;
+            predicates.iter().map(place).collect::<Option<Vec<usize>>>()
+        };
+        conditions.iter().map(|condition| told_by(condition).unwrap_or_default()).collect()
+    }
+
     /// Columns of the scanned table whose values have to be among the keys of a pipeline's table, or their rows go
     /// nowhere.
     pub(super) fn sought(&self) -> Vec<(ColumnId, usize)> {
@@ -93,7 +134,8 @@ fn predicate(condition: &Condition, program: &Program, spec: &ScanSpec) -> Optio
     }
 }
 
-/// The same of a comparison of texts or UUIDs with one constant or some, which has no form of its own among conditions.
+/// The same of a comparison of texts, UUIDs, floats or booleans with one constant or some, which has no form of its own among
+/// conditions.
 pub(super) fn plain_predicate(
     expr: &Expr,
     program: &Program,
@@ -105,13 +147,23 @@ pub(super) fn plain_predicate(
         _ => None,
     };
     let is_text = crate::aggregate::keys::is_text;
-    let is_plain =
-        |ty: &DataType, other: &DataType| is_text(ty) && is_text(other) || *ty == DataType::Uuid && ty == other;
+    let is_plain = |ty: &DataType, other: &DataType| match ty {
+        DataType::Uuid | DataType::Float4 | DataType::Float8 | DataType::Bool => ty == other,
+        DataType::Bpchar(_) => matches!(other, DataType::Bpchar(_)),
+        ty => is_text(ty) && is_text(other),
+    };
+    let is = |column: ColumnId, value: bool| {
+        let is_bool = spec.table.column(column).ty == DataType::Bool;
+        let value = Datum::Bool(value);
+        is_bool.then_some(ColumnPredicate::Compare { column, op: CompareOp::Eq, value })
+    };
     let constant = |column: ColumnId, expr: &Expr| match expr {
         Expr::Const { value, ty } if is_plain(&spec.table.column(column).ty, ty) => Some(value.clone()),
         _ => None,
     };
     match expr.clone().fold(ctx, true) {
+        expr @ Expr::Column { .. } => is(column_of(&expr)?, true),
+        Expr::Not(inner) => is(column_of(&inner)?, false),
         Expr::Call { function, args, .. } => {
             let [left, right] = args.as_slice() else { return None };
             let column = column_of(left)?;
