@@ -23,6 +23,7 @@ use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::join::{self, Building, Marks};
 use crate::memory::{Account, Memory, Reservation};
+use crate::plan::Watch;
 use crate::program::{Condition, Field, Place, Program, logical};
 use crate::scan::{self, Scan};
 use crate::spill::hash::KeyHash;
@@ -61,6 +62,8 @@ pub struct Pipeline {
     tables: Vec<usize>,
     sink: Sink,
     notes: Notes,
+    /// Who learns how many rows of a table pass the first filter.
+    watch: Option<Watch>,
 }
 
 /// The numbers that its operators have in the plan. What a join became has the join's number in two pipelines.

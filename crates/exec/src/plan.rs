@@ -6,6 +6,7 @@ use basalt_expr::aggregates::ResolvedAggregate;
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Edge, FrameSpec, Offset, Ranking};
 use basalt_types::DataType;
+use std::fmt;
 use std::sync::Arc;
 
 /// An operator and what it reads. [`Expr::Column`] counts the input's columns.
@@ -20,9 +21,11 @@ pub enum Plan {
         columns: Vec<(DataType, ArrayRef)>,
         rows: usize,
     },
+    /// `watch`: over a scan, who learns how many rows satisfied the conditions.
     Filter {
         input: Box<Plan>,
         conditions: Vec<Expr>,
+        watch: Option<Watch>,
     },
     Project {
         input: Box<Plan>,
@@ -90,6 +93,16 @@ pub enum Plan {
         number: usize,
         plan: Arc<Plan>,
     },
+}
+
+/// Is told for how many of a table's rows conditions held, by an execution that has asked all of them.
+#[derive(Clone)]
+pub struct Watch(pub Arc<dyn Fn(u64) + Send + Sync>);
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Watch")
+    }
 }
 
 impl Plan {

@@ -9,11 +9,13 @@ mod drive;
 mod facts;
 mod kept;
 pub(crate) mod notes;
+mod observed;
 mod ordered;
 mod window;
 
 pub(crate) use compile::{column_pipelines, noted_pipelines};
 pub(crate) use drive::Ended;
 pub(crate) use kept::KeptPlan;
+pub(crate) use observed::Observed;
 
 use compile::Refusal;

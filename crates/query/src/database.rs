@@ -5,6 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::notify::Notifications;
 use crate::pgcatalog;
 use crate::plans::PlanCache;
+use crate::column::Observed;
 use crate::plans::queries::KnownQueries;
 use crate::query_groups::QueryGroups;
 use crate::query_log::QueryLog;
@@ -128,6 +129,7 @@ pub struct Database {
     registry: Arc<Registry>,
     plans: PlanCache,
     queries: KnownQueries,
+    observed: Arc<Observed>,
     stats: Stats,
     advisory: AdvisoryLocks,
     notifications: Notifications,
@@ -157,6 +159,10 @@ fn settings_of<'a>(config: &'a DatabaseConfig, altered: impl Iterator<Item = (&'
 impl Database {
     pub(crate) fn advisory(&self) -> &AdvisoryLocks {
         &self.advisory
+    }
+
+    pub(crate) fn observed(&self) -> &Arc<Observed> {
+        &self.observed
     }
 
     pub(crate) fn plans(&self) -> &PlanCache {
@@ -204,6 +210,7 @@ impl Database {
             registry,
             plans: PlanCache::default(),
             queries: KnownQueries::default(),
+            observed: Arc::default(),
             advisory: AdvisoryLocks::default(),
             notifications: Notifications::default(),
             query_log: QueryLog::default(),

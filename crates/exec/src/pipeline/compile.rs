@@ -7,7 +7,7 @@ use super::window::{self, Frame, Function};
 use super::{Notes, Pipeline, Sink, Start, Step};
 use crate::aggregate::{Call, Spec, Stages};
 use crate::join;
-use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
+use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, Watch, WindowCall, WindowFrame, WindowFunction};
 use crate::program::{Condition, Def, Field, Place, Program, fuse};
 use arrow_array::Array;
 use basalt_expr::context::EvalContext;
@@ -22,6 +22,8 @@ pub(super) struct Open {
     pub program: Program,
     pub steps: Vec<Step>,
     notes: Notes,
+    /// Who learns how many rows pass the first filter.
+    watch: Option<Watch>,
     /// The pipelines whose tables its joins look into.
     tables: Vec<usize>,
     /// Where the columns of the operator that was compiled last are.
@@ -74,11 +76,13 @@ impl Compiler<'_> {
                 let columns = columns.iter().map(|(_, values)| Vector::measured(values.clone())).collect();
                 Some(Open::new(Start::Values(columns, *rows), fields))
             }
-            Plan::Filter { input, conditions } => {
+            Plan::Filter { input, conditions, watch } => {
                 let mut open = self.whole(input)?;
                 conditions.iter().for_each(|condition| open.filter(condition, self.ctx));
-                if let (Plan::Aggregate { .. }, _) = input.unnoted() {
-                    self.have(&open);
+                match input.unnoted().0 {
+                    Plan::Aggregate { .. } => self.have(&open),
+                    Plan::Scan { .. } => open.watch.clone_from(watch),
+                    _ => {}
                 }
                 Some(open)
             }
@@ -249,9 +253,9 @@ impl Compiler<'_> {
 
     /// Ends a pipeline; its number.
     fn close(&mut self, open: Open, sink: Sink) -> usize {
-        let Open { start, program, steps, mut notes, tables, .. } = open;
+        let Open { start, program, steps, mut notes, watch, tables, .. } = open;
         notes.steps.resize_with(steps.len(), Vec::new);
-        self.done.push(Pipeline { start, program: Arc::new(program), steps, tables, sink, notes });
+        self.done.push(Pipeline { start, program: Arc::new(program), steps, tables, sink, notes, watch });
         self.done.len() - 1
     }
 
@@ -505,7 +509,7 @@ impl Open {
         let columns = (0..fields.len()).collect();
         let program = Program::new(fields);
         let (steps, tables) = (Vec::new(), Vec::new());
-        Open { start, program, steps, notes: Notes::default(), tables, columns, window: None }
+        Open { start, program, steps, notes: Notes::default(), watch: None, tables, columns, window: None }
     }
 
     /// Whether it gives what it is given and nothing else.
@@ -559,7 +563,10 @@ impl Open {
             spec.predicates.extend(skips);
         }
         match self.steps.last_mut() {
-            Some(Step::Filter(earlier)) => fuse(earlier, conditions),
+            Some(Step::Filter(earlier)) => {
+                fuse(earlier, conditions);
+                self.watch = None;
+            }
             _ => self.steps.push(Step::Filter(conditions)),
         }
     }

@@ -207,6 +207,9 @@ impl Execution {
         } else {
             let (held, reservation) = running.finish()?;
             self.made.push((Arc::new(held), reservation));
+            if self.broken.is_none() {
+                running.tell_watch();
+            }
         }
         self.broken = None;
         self.release(self.made.len() - 1);
@@ -221,6 +224,22 @@ impl Execution {
             if *last == after && by < after {
                 self.made[by] = (Arc::new(Held::Nothing), Reservation::new(&self.account));
             }
+        }
+    }
+}
+
+impl Running {
+    /// Tells who watches how many rows passed the first filter, if nothing else kept rows from it.
+    fn tell_watch(&self) {
+        let (Some(watch), Start::Table(spec), Source::Table(scan)) =
+            (&self.pipeline.watch, &self.pipeline.start, &self.source)
+        else {
+            return;
+        };
+        let is_whole = scan.predicates().len() == spec.predicates.len() && scan.morsels() == 0;
+        let ends_early = self.pipeline.first_key().is_some() || self.has_enough();
+        if is_whole && !ends_early && self.stage.steps.start == 0 {
+            watch.0(self.ran.passed[0].load(Ordering::Relaxed) as u64);
         }
     }
 }

@@ -398,6 +398,7 @@ fn joins_that_know_nulls_look_at_all_parts() {
     let valued = |input: &Plan, key: usize| Plan::Filter {
         input: Box::new(input.clone()),
         conditions: vec![Expr::IsNotNull(Box::new(column(&fields, key)))],
+        watch: None,
     };
     for kind in [JoinKind::NullAwareAnti, JoinKind::Mark { null_aware: true }] {
         for (what, right) in [("nulls", right.clone()), ("no nulls", valued(&right, 1))] {
@@ -445,7 +446,7 @@ fn a_pipeline_is_broken_at_each_table_on_disk() {
     // With what the first join found, and a column that is computed from it.
     let wide: Vec<Field> = fields.iter().cloned().chain([8, 2, 6].map(|at: usize| fields[at].clone())).collect();
     let larger = op(">", op("+", column(&wide, 9), column(&wide, 0)), Expr::int4(100));
-    let filtered = Plan::Filter { input: Box::new(first), conditions: vec![larger] };
+    let filtered = Plan::Filter { input: Box::new(first), conditions: vec![larger], watch: None };
     let key = JoinKey { left: column(&wide, 9), right: column(&fields, 8), null_safe: false };
     let second = Plan::Join {
         left: Box::new(filtered),

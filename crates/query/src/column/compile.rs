@@ -3,6 +3,7 @@
 use crate::column::facts;
 use crate::column::kept::{Lasting, Sizes};
 use crate::column::notes::{Notes, What};
+use crate::column::observed;
 use crate::column::ordered::heeds_order;
 use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op, SharedColumn, Side};
@@ -84,13 +85,15 @@ pub(super) struct Compiling<'c> {
     numbers: usize,
     /// Whether the plan is the same for every execution.
     lasts: bool,
+    /// How many rows of tables are taken to satisfy conditions, where executions will see how many do.
+    expected: Vec<(observed::Key, f64)>,
 }
 
 impl<'c> Compiling<'c> {
     fn new(node: &Node, ctx: &'c RunContext, notes: Option<Notes>) -> Compiling<'c> {
         let mut read = BTreeMap::new();
         add_read(node, &mut read);
-        Compiling { ctx, notes, read, shared: BTreeMap::new(), numbers: 0, lasts: true }
+        Compiling { ctx, notes, read, shared: BTreeMap::new(), numbers: 0, lasts: true, expected: Vec::new() }
     }
 
     /// A plan that several places read.
@@ -101,6 +104,24 @@ impl<'c> Compiling<'c> {
     fn number(&mut self) -> usize {
         self.numbers += 1;
         self.numbers
+    }
+
+    /// Lets executions tell for how many rows of a large table conditions hold.
+    fn watch(
+        &mut self,
+        table: &TableDef,
+        columns: &[(ColId, ColumnId)],
+        conditions: &[Expr],
+        expected: f64,
+    ) -> Option<exec::Watch> {
+        let rows = self.ctx.read.engine().estimated_rows(table);
+        if conditions.is_empty() || rows < facts::SAMPLED_ROWS_MIN {
+            return None;
+        }
+        let observed = self.ctx.system.db.observed().clone();
+        let key = observed.key(table, columns, conditions, &self.ctx.eval)?;
+        self.expected.push((key, expected));
+        Some(exec::Watch(Arc::new(move |passed| observed.put(key, rows, passed))))
     }
 
     /// The plan holds what this comes to.
@@ -146,7 +167,7 @@ pub(crate) fn column_pipelines(query: &Query, ctx: &RunContext) -> Taken<Pipelin
             true => Lasting::Pipelines(made.clone()),
             false => Lasting::Plan(Arc::new(plan)),
         };
-        query.columnar.keep(lasting, sizes);
+        query.columnar.keep(lasting, sizes, how.expected);
     }
     Ok(made)
 }
@@ -256,7 +277,8 @@ impl Compiled {
                 let engine = how.ctx.read.engine().clone();
                 let all = how.notes.is_some().then(|| engine.estimated_rows(table) as f64);
                 let scan = Compiled::scan(table, columns)?.noted(how, all, |notes| notes.scan(table, columns));
-                scan.filtered(filter, rows, how)
+                let watch = how.watch(table, columns, filter, node.rows);
+                scan.filtered(filter, rows, watch, how)
             }
             Op::Values { columns, rows: values } => {
                 Ok(Compiled::values(columns, values, how)?.noted(how, rows, |notes| notes.values(columns)))
@@ -268,7 +290,7 @@ impl Compiled {
                 Ok(left.and(right).noted(how, rows, |notes| notes.union(&columns)))
             }
             Op::Shared { cte, plan, columns } => Compiled::reference(*cte, plan, columns, how),
-            Op::Filter { input, conjuncts } => Compiled::of(input, &below, how)?.filtered(conjuncts, rows, how),
+            Op::Filter { input, conjuncts } => Compiled::of(input, &below, how)?.filtered(conjuncts, rows, None, how),
             Op::Project { input, exprs } => Compiled::of(input, &below, how)?.projected(exprs, how),
             Op::Join { left, right, kind, keys, residual, build } => {
                 let (left, right) = (Compiled::of(left, &below, how)?, Compiled::of(right, &below, how)?);
@@ -416,13 +438,19 @@ impl Compiled {
         Ok(Compiled { plan: exec::Plan::Scan { spec }, columns: columns.iter().map(|(id, _)| *id).collect() })
     }
 
-    fn filtered(self, conjuncts: &[Expr], rows: Option<f64>, how: &mut Compiling<'_>) -> Taken<Compiled> {
+    fn filtered(
+        self,
+        conjuncts: &[Expr],
+        rows: Option<f64>,
+        watch: Option<exec::Watch>,
+        how: &mut Compiling<'_>,
+    ) -> Taken<Compiled> {
         if conjuncts.is_empty() {
             return Ok(self);
         }
         let Compiled { plan, columns } = self;
         let conditions = conjuncts.iter().map(|conjunct| placed(conjunct, &columns)).collect::<Taken<Vec<_>>>()?;
-        let plan = exec::Plan::Filter { input: Box::new(plan), conditions };
+        let plan = exec::Plan::Filter { input: Box::new(plan), conditions, watch };
         Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.filter(conjuncts)))
     }
 

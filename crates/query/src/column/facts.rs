@@ -1,5 +1,5 @@
 //! What the optimizer is told of the tables of a query: what storage knows without looking at a row, and for how many of
-//! some rows of a large table conditions hold.
+//! some rows of a large table conditions hold, or of all rows if an execution has seen it.
 
 use super::compile::{placed, scan_of};
 use crate::optimize::facts::{ColumnFacts, Sampled, Sampler, Statistics, TableFacts};
@@ -12,7 +12,7 @@ use basalt_types::{ColumnId, Datum, TableDef};
 use std::sync::Arc;
 
 /// Tables of fewer rows are not worth a look: whichever way they are read takes less.
-const SAMPLED_ROWS_MIN: u64 = 50_000;
+pub(super) const SAMPLED_ROWS_MIN: u64 = 50_000;
 
 /// The facts of every table that a query scans.
 pub(super) fn of(query: &Query, ctx: &RunContext) -> Statistics {
@@ -43,8 +43,17 @@ pub(super) fn are_sampled(query: &Query, ctx: &RunContext) -> bool {
 
 fn sampler(ctx: &RunContext) -> Sampler {
     let (read, eval) = (ctx.read.clone(), ctx.eval.clone());
+    let observed = ctx.system.db.observed().clone();
+    let knows = !ctx.system.settings.effective().plans_anew;
     Sampler(Arc::new(move |table: &Arc<TableDef>, columns: &[(ColId, ColumnId)], conditions: &[Expr]| {
-        (read.engine().estimated_rows(table) >= SAMPLED_ROWS_MIN).then_some(())?;
+        let rows = read.engine().estimated_rows(table);
+        (rows >= SAMPLED_ROWS_MIN).then_some(())?;
+        if knows
+            && let Some(key) = observed.key(table, columns, conditions, &eval)
+            && let Some(known) = observed.get(key, rows)
+        {
+            return Some(known);
+        }
         let ids: Vec<ColId> = columns.iter().map(|(id, _)| *id).collect();
         let conditions = conditions.iter().map(|condition| placed(condition, &ids)).collect::<Result<Vec<_>, _>>();
         let conditions = conditions.ok()?;

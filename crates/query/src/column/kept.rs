@@ -1,11 +1,13 @@
 //! A plan of the column engine that is kept with its query.
 //!
 //! What tables hold decides how a plan goes about it, never what it gives: a plan that was made at one snapshot is right at
-//! every other. It is made anew where a table's size is another by now, since then another might be faster. What follows
+//! every other. It is made anew where a table's size is another by now, or where executions saw far more or fewer rows pass
+//! conditions than were expected, since then another might be faster. What follows
 //! from the execution at hand, a LIMIT by a parameter or a row of constants with `now()`, is no part of a plan that is kept;
 //! nor is a plan kept for which rows of a table were looked at with parameters or by the hour: others may pass next time.
 
 use super::facts;
+use super::observed::Key;
 use crate::plan::Query;
 use crate::run::RunContext;
 use basalt_exec::pipeline::Pipelines;
@@ -27,6 +29,7 @@ pub(crate) struct KeptPlan(Mutex<Option<Made>>);
 struct Made {
     lasting: Lasting,
     sizes: Sizes,
+    expected: Vec<(Key, f64)>,
 }
 
 /// As much of the way to an execution as another can begin with.
@@ -54,15 +57,17 @@ impl fmt::Debug for KeptPlan {
 }
 
 impl KeptPlan {
-    /// The plan, if tables are about what they were.
+    /// The plan, if tables are about what they were, and what they were taken for.
     pub(super) fn get(&self, ctx: &RunContext) -> Option<Lasting> {
         let made = self.0.lock().clone()?;
-        made.sizes.are_those_of_now(ctx).then_some(made.lasting)
+        let observed = ctx.system.db.observed();
+        let is_wrong = made.expected.iter().any(|(key, rows)| observed.is_wrong(*key, *rows));
+        (!is_wrong && made.sizes.are_those_of_now(ctx)).then_some(made.lasting)
     }
 
-    /// `sizes`: from before it was made.
-    pub(super) fn keep(&self, lasting: Lasting, sizes: Sizes) {
-        *self.0.lock() = Some(Made { lasting, sizes });
+    /// `sizes`: from before it was made. `expected`: how many rows it takes to pass conditions over tables.
+    pub(super) fn keep(&self, lasting: Lasting, sizes: Sizes, expected: Vec<(Key, f64)>) {
+        *self.0.lock() = Some(Made { lasting, sizes, expected });
     }
 }
 
@@ -85,7 +90,7 @@ impl Sizes {
     }
 }
 
-fn is_about(then: u64, now: u64) -> bool {
+pub(super) fn is_about(then: u64, now: u64) -> bool {
     then.abs_diff(now) <= DRIFT_ROWS.max((then.min(now) as f64 * DRIFT_SHARE) as u64)
 }
 
