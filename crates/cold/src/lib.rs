@@ -27,8 +27,8 @@ pub use filter::key_hash;
 pub use locator::{Location, Locator, LocatorBudget};
 pub use rowfile::{RowEntry, RowEntryRef, RowFile, RowFileMeta, RowFileWriter};
 pub use segment::{
-    ChosenRows, ChunkReader, KeySpec, Keys, PAGE_ROWS, ROW_GROUP_ROWS, RowGroup, RowStamps, Segment, SegmentColumn, SegmentMeta,
-    SegmentOptions, SegmentSchema, SegmentWriter, Stamps, ValueOrder, ZoneMap,
+    ChosenRows, ChunkReader, KeySpec, Keys, PAGE_ROWS, ROW_GROUP_ROWS, RowGroup, RowStamps, Segment, SegmentColumn,
+    SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps, ValueOrder, ZoneMap,
 };
 pub use sketch::Sketch;
 pub use store::{FileKind, Files, LocalStore};

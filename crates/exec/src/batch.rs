@@ -317,7 +317,8 @@ impl<'b> Batch<'b> {
             for texts in [false, true] {
                 for (condition, told) in conditions.iter().zip(&mut told) {
                     // No page of texts is fetched for rows that are all out.
-                    if !*told && texts == matches!(condition, Condition::Text(_)) && (!texts || mask::count(&mask) > 0) {
+                    if !*told && texts == matches!(condition, Condition::Text(_)) && (!texts || mask::count(&mask) > 0)
+                    {
                         *told = self.test(condition, &mut mask, work)?;
                     }
                 }

@@ -1,11 +1,11 @@
 //! What all sessions share: the engine, settings, the runtime that queries run on, and who is connected.
 
 use crate::advisory::AdvisoryLocks;
+use crate::column::Observed;
 use crate::error::{Result, SqlError};
 use crate::notify::Notifications;
 use crate::pgcatalog;
 use crate::plans::PlanCache;
-use crate::column::Observed;
 use crate::plans::queries::KnownQueries;
 use crate::query_groups::QueryGroups;
 use crate::query_log::QueryLog;

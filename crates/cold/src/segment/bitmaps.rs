@@ -198,7 +198,7 @@ fn lists(ranks: &[u32], values: usize) -> Vec<u8> {
     out
 }
 
-fn set(words: &mut [u64; WORDS], row: u16) {
+fn set(words: &mut [u64], row: u16) {
     words[usize::from(row >> 6)] |= 1 << (row & 63);
 }
 
@@ -252,6 +252,8 @@ fn key_of(column: &SegmentColumn, value: &Datum) -> Option<Key> {
 #[derive(Clone, Debug)]
 pub struct ChosenRows {
     pub rows: BooleanBuffer,
+    /// How many they are.
+    pub count: usize,
     /// Of each predicate, whether the rows are those that satisfy it. Others have not been asked.
     pub told: Arc<[bool]>,
 }
@@ -304,12 +306,7 @@ impl Bitmaps {
 
     /// The rows of a row group that satisfy those of the predicates that are about this column and its values; `None` if
     /// they are too many, or nothing is known.
-    fn rows(
-        &self,
-        file: &FramedFile,
-        (row_group, rows): (usize, u32),
-        wanted: &Wanted,
-    ) -> Result<Option<Box<[u64; WORDS]>>> {
+    fn rows(&self, file: &FramedFile, (row_group, rows): (usize, u32), wanted: &Wanted) -> Result<Option<RowSet>> {
         let Some(part) = self.parts[row_group].as_ref().filter(|_| !wanted.told.is_empty()) else { return Ok(None) };
         let (values_at, lists_at) = (part.values.0, part.lists.0);
         let values = file.block_of(&part.values.1, values_at)?;
@@ -367,23 +364,37 @@ pub(super) fn chosen(
     columns: &[ColumnId],
 ) -> Result<Option<ChosenRows>> {
     let mut told = vec![false; predicates.len()];
-    let mut all: Option<Box<[u64; WORDS]>> = None;
+    let mut all: Option<RowSet> = None;
     for of_column in bitmaps.iter().filter(|bitmaps| columns.contains(&bitmaps.column())) {
         let wanted = Wanted::of(&of_column.column, predicates);
         let Some(own) = of_column.rows(file, (row_group, rows), &wanted)? else { continue };
         wanted.told.iter().for_each(|at| told[*at] = true);
         match &mut all {
             None => all = Some(own),
-            Some(all) => all.iter_mut().zip(own.iter()).for_each(|(all, own)| *all &= own),
+            Some(all) => all.retain(&own),
         }
     }
-    let Some(words) = all.filter(|words| count(words) <= rows as usize / ROWS_SHARE) else { return Ok(None) };
-    let chosen = BooleanBuffer::new(Buffer::from_slice_ref(words.as_slice()), 0, rows as usize);
-    Ok(Some(ChosenRows { rows: chosen, told: told.into() }))
+    let Some(all) = all.filter(|all| all.count <= rows as usize / ROWS_SHARE) else { return Ok(None) };
+    let (count, words) = (all.count, Buffer::from_vec(all.words));
+    Ok(Some(ChosenRows { rows: BooleanBuffer::new(words, 0, rows as usize), count, told: told.into() }))
 }
 
-fn count(words: &[u64; WORDS]) -> usize {
-    words.iter().map(|word| word.count_ones() as usize).sum()
+/// Rows of a row group.
+struct RowSet {
+    /// A bit for each.
+    words: Vec<u64>,
+    count: usize,
+}
+
+impl RowSet {
+    /// Leaves those that are also in the other.
+    fn retain(&mut self, other: &RowSet) {
+        self.count = 0;
+        for (own, other) in self.words.iter_mut().zip(&other.words) {
+            *own &= other;
+            self.count += own.count_ones() as usize;
+        }
+    }
 }
 
 /// What predicates over one column ask for.
@@ -560,46 +571,54 @@ impl<'b> Lists<'b> {
     }
 
     /// The rows of the values at these places, unless they are too many.
-    fn rows(&self, places: &[Range<usize>], rows: u32) -> Decoded<Option<Box<[u64; WORDS]>>> {
+    fn rows(&self, places: &[Range<usize>], rows: u32) -> Decoded<Option<RowSet>> {
         let most = rows as usize / ROWS_SHARE_OF_COLUMN;
-        let mut words = Box::new([0; WORDS]);
-        let mut listed = 0;
+        let mut found = RowSet { words: vec![0; WORDS], count: 0 };
         for range in places {
             let mut from = range.start;
             let first_dense = self.dense.partition_point(|value| *value < range.start);
             let dense = self.dense[first_dense..].iter().take_while(|value| **value < range.end);
             for end in dense.copied().chain([range.end]) {
-                let units = self.units(&(from..end))?;
-                listed += units.len();
-                if listed > most {
+                let listed = self.listed(from..end)?;
+                found.count += listed.len();
+                if found.count > most {
                     return Ok(None);
                 }
-                self.content[units.start * 2..units.end * 2]
-                    .as_chunks::<2>()
-                    .0
-                    .iter()
-                    .for_each(|row| set(&mut words, u16::from_le_bytes(*row)));
+                listed.iter().for_each(|row| set(&mut found.words, u16::from_le_bytes(*row)));
                 if end < range.end {
-                    self.add_dense(end, &mut words)?;
+                    found.count += self.add_dense(end, &mut found.words)?;
                 }
                 from = end + 1;
             }
         }
-        let beyond = words.iter().enumerate().any(|(at, word)| *word & !bits_below(rows, at) != 0);
+        let last = (rows as usize).div_ceil(64);
+        let beyond = (last.max(1) - 1..WORDS).any(|at| found.words[at] & !bits_below(rows, at) != 0);
         match beyond {
             true => Err(Damage("bitmaps with rows beyond their row group")),
-            false => Ok((count(&words) <= most).then_some(words)),
+            false => Ok((found.count <= most).then_some(found)),
         }
     }
 
-    fn add_dense(&self, value: usize, words: &mut [u64; WORDS]) -> Decoded<()> {
+    /// The lists of values of which none has a bit for each row.
+    fn listed(&self, values: Range<usize>) -> Decoded<&'b [[u8; 2]]> {
+        let units = self.units(&values)?;
+        Ok(&self.content.as_chunks().0[units])
+    }
+
+    /// How many rows have the value.
+    fn add_dense(&self, value: usize, words: &mut [u64]) -> Decoded<usize> {
         let units = self.units(&(value..value + 1))?;
         let (own, rest) = self.content[units.start * 2..units.end * 2].as_chunks::<8>();
         if own.len() != WORDS || !rest.is_empty() {
             return Err(Damage("a bitmap of another size than its row group's"));
         }
-        words.iter_mut().zip(own).for_each(|(word, own)| *word |= u64::from_le_bytes(*own));
-        Ok(())
+        let mut count = 0;
+        for (word, own) in words.iter_mut().zip(own) {
+            let own = u64::from_le_bytes(*own);
+            count += own.count_ones() as usize;
+            *word |= own;
+        }
+        Ok(count)
     }
 
     /// Whether each row is in one list.
@@ -614,8 +633,7 @@ impl<'b> Lists<'b> {
                 all.iter_mut().zip(&own).for_each(|(all, own)| *all |= own);
                 continue;
             }
-            let units = self.units(&(value..value + 1))?;
-            for row in self.content[units.start * 2..units.end * 2].as_chunks::<2>().0 {
+            for row in self.listed(value..value + 1)? {
                 let row = u16::from_le_bytes(*row);
                 repeats |= all[usize::from(row >> 6)] >> (row & 63) & 1 != 0;
                 set(&mut all, row);

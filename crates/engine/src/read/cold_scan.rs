@@ -194,10 +194,11 @@ impl Place {
             columns => segment.chosen(row_group, &shared.spec.predicates, columns)?,
         };
         let Some(chosen) = chosen else { return Ok(Survivors { ranges, chosen: None }) };
-        let count = |buffer: &BooleanBuffer| buffer.count_set_bits() as u64;
         shared.stats.bitmap_rows_total.fetch_add(chosen.rows.len() as u64, Ordering::Relaxed);
-        shared.stats.bitmap_rows_chosen.fetch_add(count(&chosen.rows), Ordering::Relaxed);
-        let has_rows = |page: &Range<u32>| count(&chosen.rows.slice(page.start as usize, page.len())) > 0;
+        shared.stats.bitmap_rows_chosen.fetch_add(chosen.count as u64, Ordering::Relaxed);
+        let has_rows = |page: &Range<u32>| {
+            chosen.count > 0 && chosen.rows.slice(page.start as usize, page.len()).set_indices().next().is_some()
+        };
         let mut left: Vec<Range<u32>> = Vec::new();
         for page in ranges.into_iter().flat_map(pages_of).filter(has_rows) {
             match left.last_mut() {

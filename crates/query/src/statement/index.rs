@@ -213,11 +213,10 @@ fn check_method(create: &CreateIndex) -> Result<()> {
         "hash" => Ok(()),
         method if rests_in_files(method) => in_files::check(create),
         "gist" | "gin" | "brin" | "spgist" => {
-            Err(SqlError::not_supported(format!("access method \"{}\" is not supported", create.method))
-                .with_hint(
-                    "Leave the index out: scans skip by each column's bounds. Equality is helped by btree, conditions on \
+            Err(SqlError::not_supported(format!("access method \"{}\" is not supported", create.method)).with_hint(
+                "Leave the index out: scans skip by each column's bounds. Equality is helped by btree, conditions on \
                      several columns by bitmap.",
-                ))
+            ))
         }
         method => Err(SqlError::new("42704", format!("access method \"{method}\" does not exist"))),
     }

@@ -91,6 +91,7 @@ fn check(segment: &Segment, cells: &[Cell], predicates: &[ColumnPredicate]) -> u
         match segment.chosen(row_group, predicates, &columns).unwrap() {
             Some(chosen) => {
                 assert_eq!(chosen.rows.iter().collect::<Vec<bool>>(), expected, "{predicates:?}");
+                assert_eq!(chosen.count, count);
                 assert!(chosen.told.iter().all(|told| *told), "{predicates:?}");
                 known += 1;
             }
@@ -147,7 +148,9 @@ fn integers() {
 #[test]
 fn clustered_and_very_frequent_values() {
     check_type(DataType::Int4, |row| Datum::I32((row / 3_000) as i32));
-    check_type(DataType::Int4, |row| Datum::I32(if scatter(row).is_multiple_of(10) { (row % 1000) as i32 } else { -7 }));
+    check_type(DataType::Int4, |row| {
+        Datum::I32(if scatter(row).is_multiple_of(10) { (row % 1000) as i32 } else { -7 })
+    });
 }
 
 #[test]
@@ -181,7 +184,9 @@ fn texts_and_other_bytes() {
         0 => Datum::Null,
         _ => Datum::text(&format!("page/{}", scatter(row) % 3_000)),
     });
-    check_type(DataType::Bpchar(Some(8)), |row| Datum::text(["a", "a  ", "a\t", "b ", "", "  "][(scatter(row) % 6) as usize]));
+    check_type(DataType::Bpchar(Some(8)), |row| {
+        Datum::text(["a", "a  ", "a\t", "b ", "", "  "][(scatter(row) % 6) as usize])
+    });
     check_type(DataType::Uuid, |row| {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&scatter(row % 5_000).to_be_bytes());
@@ -189,7 +194,8 @@ fn texts_and_other_bytes() {
     });
     check_type(DataType::Numeric(None), |row| {
         let digits = vec![1 + (scatter(row) % 90) as u16];
-        let parts = numeric::Parts { class: numeric::CLASS_POSITIVE, weight: 0, digits, display_scale: (row % 3) as u16 };
+        let parts =
+            numeric::Parts { class: numeric::CLASS_POSITIVE, weight: 0, digits, display_scale: (row % 3) as u16 };
         let mut bytes = Vec::new();
         numeric::encode(&parts, &mut bytes);
         Datum::Bytes(bytes.as_slice().into())
@@ -200,10 +206,8 @@ fn texts_and_other_bytes() {
 fn several_columns_together() {
     let cells: [Cell; 2] =
         [|row| Datum::I32((scatter(row) % 3) as i32), |row| Datum::text(&format!("v{}", scatter(row ^ 1 << 40) % 3))];
-    let segment = segment(
-        &[(DataType::Int4, cells[0]), (DataType::Text, cells[1]), (DataType::Int4, |_| Datum::I32(0))],
-        ROWS,
-    );
+    let segment =
+        segment(&[(DataType::Int4, cells[0]), (DataType::Text, cells[1]), (DataType::Int4, |_| Datum::I32(0))], ROWS);
     // Each of them alone wants a third of the rows.
     let (number, text) = (compare(2, CompareOp::Eq, Datum::I32(1)), compare(3, CompareOp::Eq, Datum::text("v2")));
     assert_eq!(check(&segment, &cells, &[number.clone(), text]), 2);
@@ -260,8 +264,8 @@ fn damaged_lists_are_refused() {
         bytes[at] ^= 0x41;
         // Nothing panics, and what is found lies in the row group.
         let found = Lists::parse(&bytes, 5_001).and_then(|lists| lists.rows(&[0..1, 17..40], 20_000));
-        if let Ok(Some(words)) = found {
-            assert!(words.iter().enumerate().all(|(at, word)| word & !bits_below(20_000, at) == 0));
+        if let Ok(Some(found)) = found {
+            assert!(found.words.iter().enumerate().all(|(at, word)| word & !bits_below(20_000, at) == 0));
         }
         let _ = checked(&bytes);
     }
