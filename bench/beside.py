@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -136,6 +137,54 @@ def waited(pid):
     return total / 1e9, times
 
 
+TRACED = re.compile(r"([\d.]+):.* src=\S+:(\d+) dest=\S+:(\d+) ")
+
+
+def ports_of_clients(port):
+    with open("/proc/net/tcp") as file:
+        ends = [line.split()[1:3] for line in file.readlines()[1:]]
+    return {int(here.split(":")[1], 16) for here, there in ends if int(there.split(":")[1], 16) == port}
+
+
+class Packets:
+    """When bytes of clients that come from now on reach a socket, as the kernel tells (`tcp:tcp_probe`; needs perf and root): a request makes
+    the server's socket readable at that moment, and the last of its answer has been written when it reaches the client's."""
+
+    def __init__(self, server, base):
+        self.port, self.file = server.port, os.path.join(base, "packets.perf")
+        self.others = ports_of_clients(self.port)
+        command = ["perf", "record", "-q", "-a", "-m", "4M", "-e", "tcp:tcp_probe", "--filter", "data_len > 0", "-o", self.file]
+        try:
+            self.perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(1)
+        except FileNotFoundError:
+            self.perf = None
+
+    def end(self):
+        """Microseconds of each answer; None where the kernel does not tell."""
+        if self.perf is None or self.perf.poll() is not None:
+            return None
+        self.perf.send_signal(signal.SIGINT)
+        self.perf.wait()
+        script = subprocess.run(["perf", "script", "-i", self.file, "-F", "time,trace"], capture_output=True, text=True).stdout
+        os.remove(self.file)
+        asked, answered, took = {}, {}, []
+        for line in script.splitlines():
+            found = TRACED.search(line)
+            if not found:
+                continue
+            at, here, there = float(found[1]), int(found[2]), int(found[3])
+            if here in self.others or there in self.others:
+                continue
+            if here == self.port:
+                if there in answered:
+                    took.append((answered.pop(there) - asked.pop(there)) * 1e6)
+                asked.setdefault(there, at)
+            elif there == self.port and here in asked:
+                answered[here] = at
+        return sorted(took)
+
+
 def reads(options, server, scanners, seconds):
     """Point reads that are due at a steady rate, beside clients that scan."""
     logs = os.path.join(options.base, "latencies")
@@ -148,10 +197,12 @@ def reads(options, server, scanners, seconds):
     if scanners:
         beside = subprocess.Popen(["pgbench", "-n", "-c", str(scanners), "-f", script, "-T", str(seconds + 2), server.url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         time.sleep(1)
+    packets = Packets(server, options.base)
     before = waited(server.pid())
     command = ["pgbench", "-n", "-S", "-M", "prepared", "-c", "4", "-R", str(READS_PER_S), "-T", str(seconds), "-l", "--log-prefix", os.path.join(logs, "log"), server.url]
     subprocess.run(command, check=True, capture_output=True)
     after = waited(server.pid())
+    in_server = packets.end()
     # Of each: client, number, latency since it was due, script, seconds, microseconds, how late it was sent.
     sent = []
     for name in os.listdir(logs):
@@ -161,6 +212,8 @@ def reads(options, server, scanners, seconds):
     shutil.rmtree(logs)
     at = lambda part: round(sent[min(int(len(sent) * part), len(sent) - 1)] / 1000, 3)
     line = {"reads": len(sent), "p50_ms": at(0.5), "p99_ms": at(0.99), "p999_ms": at(0.999)}
+    if in_server:
+        line["in_server_p50_us"], line["in_server_p99_us"] = (round(in_server[int(len(in_server) * part)], 1) for part in (0.5, 0.99))
     line["reactor_wait_us"] = round((after[0] - before[0]) / max(after[1] - before[1], 1) * 1e6, 1)
     if beside:
         output = beside.communicate()[0]

@@ -9,6 +9,7 @@ import sys
 import time
 
 import beside
+import bitmaps
 import cold
 import crash
 import encodings_of_segments
@@ -41,6 +42,7 @@ MEASUREMENTS = {
     "shares": beside.shares,
     "serving-beside-scans": beside.serving,
     "overload": overload.overload,
+    "bitmaps": bitmaps.beside_none,
     "tpcc": oltp.tpcc,
     "engine-tpcc": engine_tpcc.in_turn,
     "ycsb": oltp.ycsb,

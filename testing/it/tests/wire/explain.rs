@@ -172,3 +172,40 @@ fn the_log_keeps_as_many_as_it_is_told() -> Result<()> {
     ensure!(!kept(&mut none)?.contains(&"SELECT 10".to_string()));
     Ok(())
 }
+
+/// What an execution saw of a condition is what the next plan expects, unless the execution did not see all rows.
+#[test]
+fn conditions_are_expected_to_hold_for_as_many_rows_as_they_did() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = filled(&server)?;
+    // Where no page is looked at, so that a sample finds none of them; and two conditions that go together.
+    let rare = "day = '2020-03-02' AND site + 0 > 0";
+    let alike = "value = 1.25 AND site = 6";
+    let expected = |wire: &mut Wire, condition: &str| {
+        let told = lines(wire, &format!("EXPLAIN SELECT count(*) FROM readings WHERE {condition}"))?;
+        number(&told, "Filter", "Filter  (rows=")
+    };
+    let before = (expected(&mut wire, rare)?, expected(&mut wire, alike)?);
+    ensure!(before.0 != 1000 && before.1 != 400, "{before:?}");
+    // Neither of these has asked all rows.
+    wire.run(&format!("SELECT id FROM readings WHERE {alike} ORDER BY id LIMIT 1"))?;
+    wire.run(&format!(
+        "SELECT count(*) FROM readings JOIN sites ON sites.id = site AND name = 'no site' WHERE {alike}"
+    ))?;
+    wire.run(&format!("SELECT id FROM readings WHERE {rare} LIMIT 3"))?;
+    ensure!((expected(&mut wire, rare)?, expected(&mut wire, alike)?) == before, "from a part of the rows");
+    wire.run(&format!("SELECT max(value) FROM readings WHERE {rare}"))?;
+    wire.run("SELECT max(day) FROM readings r WHERE site = 6 AND r.value = 1.25")?;
+    ensure!(
+        (expected(&mut wire, rare)?, expected(&mut wire, alike)?) == (1000, 400),
+        "{:?}",
+        expected(&mut wire, alike)?
+    );
+    // Other values are other conditions, and other rows are seen as they are asked for.
+    ensure!(expected(&mut wire, "value = 1.50 AND site = 6")? != 400);
+    wire.run("UPDATE readings SET site = 7 WHERE value = 1.25 AND id % 1000 = 5")?;
+    wire.run(&format!("SELECT max(value) FROM readings WHERE {alike}"))?;
+    let now = expected(&mut wire, alike)?;
+    ensure!(now == 200, "{now}");
+    Ok(())
+}

@@ -14,6 +14,7 @@ mod explain;
 mod fairness;
 mod full_disk;
 mod hostile;
+mod indexes_in_files;
 mod large_changes;
 mod lifecycle;
 mod limits;
