@@ -40,8 +40,8 @@ def basalt(options, engines, **settings):
 class Class:
     """Clients of one group that ask for aggregates without a pause, as long as they are let."""
 
-    def __init__(self, server, group):
-        self.url = f"{server.url}?options=-c%20basalt.query_group%3D{group}"
+    def __init__(self, server, group, column_engine):
+        self.url = f"{server.url}?options=-c%20basalt.query_group%3D{group}%20-c%20basalt.enable_column_engine%3D{column_engine}"
         self.go, self.ends, self.failed = threading.Event(), False, []
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(CLIENTS)]
         for thread in self.threads:
@@ -70,39 +70,45 @@ def spent(connection):
 
 
 def shares(options, engines):
-    """Both classes, then one alone, then both again: what each group gets of the query threads' time."""
-    seconds = 2 if options.quick else 8
+    """Both classes, then one alone, then both again: what each group gets of the query threads' time. On the column engine, and where
+    DataFusion's operators do the work."""
     server = basalt(options, engines, **{"basalt.query_groups": ", ".join(f"{name} = {share}" for name, share in SHARES.items())})
-    phases = [("both", SHARES), ("small alone", {"small"}), ("both again", SHARES)]
-    result, points = {}, []
+    result = {}
     try:
         server.start()
         fill(server, 500_000 if options.quick else 4_000_000)
-        classes = {name: Class(server, name) for name in SHARES}
-        with psycopg.connect(server.url, autocommit=True) as watch:
-            began = time.monotonic()
-            for phase, active in phases:
-                for name, group in classes.items():
-                    (group.go.set if name in active else group.go.clear)()
-                time.sleep(0.5)
-                first = before = spent(watch)
-                for _ in range(seconds * 4):
-                    time.sleep(0.25)
-                    now = spent(watch)
-                    points.append((time.monotonic() - began, {name: now[name] - before[name] for name in SHARES}))
-                    before = now
-                total = sum(before[name] - first[name] for name in SHARES)
-                result[phase] = {name: round(100 * (before[name] - first[name]) / total, 1) for name in SHARES}
-                print(phase, result[phase], flush=True)
-        for group in classes.values():
-            group.go.clear()
-            group.end()
+        for name, column_engine in (("column engine", "on"), ("fallback", "off")):
+            result[name], points = phases(server, column_engine, 2 if options.quick else 8)
+            result[name]["plot"] = os.path.join(options.base, f"shares-{name.split()[0]}.svg")
+            with open(result[name]["plot"], "w") as file:
+                file.write(plot(points))
     finally:
         server.remove()
-    result["plot"] = os.path.join(options.base, "shares.svg")
-    with open(result["plot"], "w") as file:
-        file.write(plot(points))
     return result
+
+
+def phases(server, column_engine, seconds):
+    result, points = {}, []
+    classes = {name: Class(server, name, column_engine) for name in SHARES}
+    with psycopg.connect(server.url, autocommit=True) as watch:
+        began = time.monotonic()
+        for phase, active in [("both", SHARES), ("small alone", {"small"}), ("both again", SHARES)]:
+            for name, group in classes.items():
+                (group.go.set if name in active else group.go.clear)()
+            time.sleep(0.5)
+            first = before = spent(watch)
+            for _ in range(seconds * 4):
+                time.sleep(0.25)
+                now = spent(watch)
+                points.append((time.monotonic() - began, {name: now[name] - before[name] for name in SHARES}))
+                before = now
+            total = sum(before[name] - first[name] for name in SHARES)
+            result[phase] = {name: round(100 * (before[name] - first[name]) / total, 1) for name in SHARES}
+            print("column engine" if column_engine == "on" else "fallback", phase, result[phase], flush=True)
+    for group in classes.values():
+        group.go.clear()
+        group.end()
+    return result, points
 
 
 def plot(points):

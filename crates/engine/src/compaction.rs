@@ -58,18 +58,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Rewrites columnar files of a table that are not as it asks for, as they lack what a new index wants.
-    pub fn renew_files(self: &Arc<Self>, table: ObjectId) -> Result<()> {
+    /// Rewrites columnar files of a table that are not as it asks for, as they lack what a new index wants, as long as
+    /// `goes_on`; whether none of them is left. Some are left alone while a large change is under way in them.
+    pub fn renew_files(self: &Arc<Self>, table: ObjectId, goes_on: &dyn Fn() -> bool) -> Result<bool> {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
         let asked = pick::Asked::of(table, &catalog);
+        let mut is_whole = true;
         for id in table.tablets() {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
-            for file in pick::strange(&self.mergeable(&tablet), &asked) {
-                self.compact(&tablet, vec![file])?;
+            let mut moves = true;
+            while std::mem::take(&mut moves) {
+                for file in pick::strange(&self.mergeable(&tablet), &asked) {
+                    if !goes_on() {
+                        return Ok(false);
+                    }
+                    moves |= self.compact(&tablet, vec![file])?;
+                }
             }
+            is_whole &= pick::strange(&tablet.view().files, &asked).is_empty();
         }
-        Ok(())
+        Ok(is_whole)
     }
 
     /// One round over a tablet, if something is worth merging. True if something was done. Rows stamped ≤

@@ -38,10 +38,34 @@ pub(crate) fn file_schema(table: &TableDef) -> SegmentSchema {
     }
 }
 
+/// Whether comparisons of a type's values with constants come to storage as [`ColumnPredicate`](basalt_types::ColumnPredicate)s.
+fn is_asked_by_constants(ty: &DataType) -> bool {
+    use DataType::*;
+    matches!(
+        ty.underlying(),
+        Bool | Int2
+            | Int4
+            | Int8
+            | Float4
+            | Float8
+            | Numeric(_)
+            | Text
+            | Varchar(_)
+            | Bpchar(_)
+            | Bytea
+            | Uuid
+            | Date
+            | Time
+            | Timestamp
+            | TimestampTz
+            | Enum(_)
+    )
+}
+
 /// Whether files can have an index of an access method over values of a type
 /// ([`FileIndexes`](basalt_types::schema::FileIndexes)).
 pub fn has_file_index(ty: &DataType, method: &str) -> bool {
-    let column = SegmentColumn::new(ColumnId(1), ty);
+    let column = SegmentColumn::new(ColumnId(1), ty).filter(|_| is_asked_by_constants(ty));
     column.is_some_and(|column| match method {
         "bitmap" => column.has_bitmaps(),
         "bloom" => column.has_filters(),

@@ -212,6 +212,11 @@ impl TableDef {
         self.indexes.iter().filter(|index| index.is_valid())
     }
 
+    /// Whether rows have entries in indexes, which go with them.
+    pub fn has_entries(&self) -> bool {
+        self.indexes.iter().any(|index| index.loses_entries())
+    }
+
     /// The table as storage has it: itself, then its indexes' hidden tables.
     pub fn stored(self: &Arc<Self>) -> impl Iterator<Item = &Arc<TableDef>> {
         std::iter::once(self).chain(self.indexes.iter().map(|index| &index.entries))

@@ -77,8 +77,8 @@ impl Segment {
         let filter = Filter::among(&layout.sections);
         let column_filters = ColumnFilter::all(&layout.sections, &layout.schema, layout.row_groups.len())
             .map_err(|damage| file.damaged(footer.offset, damage))?;
-        let bitmaps = Bitmaps::all(&layout.sections, &layout.schema, layout.row_groups.len())
-            .map_err(|damage| file.damaged(footer.offset, damage))?;
+        let bitmaps =
+            Bitmaps::all(&layout.sections, &layout.schema).map_err(|damage| file.damaged(footer.offset, damage))?;
         let sketches =
             Sketches::among(&layout.sections, &layout.schema).map_err(|damage| file.damaged(footer.offset, damage))?;
         let (sparse, shared) = (OnceLock::new(), RwLock::default());
@@ -183,16 +183,12 @@ impl Segment {
         Ok(false)
     }
 
-    /// The rows of a row group that satisfy predicates over some columns, by bitmaps, where these rows are few; asks for
-    /// blocks of the file.
-    pub fn chosen(
-        &self,
-        row_group: usize,
-        predicates: &[ColumnPredicate],
-        columns: &[ColumnId],
-    ) -> Result<Option<ChosenRows>> {
-        let rows = self.layout.row_groups[row_group].rows;
-        bitmaps::chosen(&self.bitmaps, &self.file, (row_group, rows), predicates, columns)
+    /// The rows that satisfy predicates over some columns, by bitmaps, where these rows are few; asks for blocks of the file.
+    pub fn chosen(&self, predicates: &[ColumnPredicate], columns: &[ColumnId]) -> Result<Option<ChosenRows>> {
+        match columns.is_empty() {
+            true => Ok(None),
+            false => bitmaps::chosen(&self.bitmaps, &self.file, self.layout.rows, predicates, columns),
+        }
     }
 
     fn any_rules_out<'z>(&self, predicates: &[ColumnPredicate], zone: impl Fn(usize) -> &'z ZoneMap) -> bool {
@@ -510,8 +506,7 @@ impl Segment {
             (0..section.pages()).try_for_each(|page| segment.file.read_checked(section.page(page)).map(drop))?;
         }
         segment.sketches.iter().try_for_each(|sketches| sketches.verify(&segment.file))?;
-        let rows = |row_group: usize| segment.layout.row_groups[row_group].rows;
-        segment.bitmaps.iter().try_for_each(|bitmaps| bitmaps.verify(&segment.file, rows))?;
+        segment.bitmaps.iter().try_for_each(|bitmaps| bitmaps.verify(&segment.file, segment.layout.rows))?;
         let mut previous: Option<Vec<u8>> = None;
         for (index, group) in segment.layout.row_groups.iter().enumerate() {
             for chunk in 0..segment.layout.chunks() {

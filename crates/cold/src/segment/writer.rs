@@ -227,7 +227,7 @@ impl SegmentWriter {
         let bytes = self.sink.position() - from;
         let written = Written { pieces: &self.pending, chunks: &chunks, zones: &zones, bytes };
         self.filters.add(&self.schema, &self.row_groups, &written);
-        self.bitmaps.add(&self.schema, &self.pending, &mut self.sink)?;
+        self.bitmaps.add(&self.schema, &self.pending);
         self.pending.iter_mut().for_each(Vec::clear);
         let first_ordinal = self.row_groups.len() as u32 * ROW_GROUP_ROWS;
         // The directory is placed when the file is finished.

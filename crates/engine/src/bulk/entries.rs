@@ -127,7 +127,7 @@ impl RowReader {
         let types = table.phys_types();
         let mut needed: Vec<usize> = Vec::new();
         needed.extend(table.primary_key.iter().flat_map(|key| &key.columns).map(|id| id.position()));
-        for index in &table.indexes {
+        for index in table.indexes.iter().filter(|index| index.loses_entries()) {
             if index.predicate.is_some() {
                 needed.extend(0..types.len());
             }

@@ -7,7 +7,7 @@ use crate::data_file::DataFile;
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use arrow_array::builder::{BinaryViewBuilder, Int64Builder};
 use arrow_array::{ArrayRef, BooleanArray, Int64Array};
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_select::filter::filter;
 use basalt_cold::{ChosenRows, ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
 use basalt_types::automaton::Automaton;
@@ -17,8 +17,8 @@ use basalt_types::text::LengthUnit;
 use basalt_types::vector::{ArrayElements, Ints, Vector};
 use basalt_types::{ColumnBuilder, ColumnId, ReadAt, Stamp, TxnStates};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 pub struct ColdScan {
     place: Arc<Place>,
@@ -28,8 +28,6 @@ pub struct ColdScan {
     /// Whether `ranges` are those of pages that zone maps cannot rule out. Otherwise whoever reads them finds out, beside
     /// others who do so elsewhere.
     narrowed: bool,
-    /// Rows of the row group that bitmaps have left, if they have.
-    chosen: Option<ChosenRows>,
     /// Known once rows are asked for.
     stamps: Option<RowStamps>,
     /// Readers of the scan's columns, in its order; empty until the first one is asked for.
@@ -45,6 +43,8 @@ pub struct Place {
     _view: Arc<ReadView>,
     file: Arc<FileEntry>,
     segment: Arc<Segment>,
+    /// The rows of the file that bitmaps name, if they do: no others are wanted. Known once it is asked.
+    chosen: OnceLock<Option<ChosenRows>>,
 }
 
 impl Drop for ColdScan {
@@ -131,11 +131,9 @@ pub fn parts(
                 out.push(ColdScan::new(&place, row_group, None).into_part());
                 continue;
             }
-            let Survivors { ranges, chosen } = place.surviving(row_group)?;
-            for mut ranges in cut(ranges, PART_ROWS) {
+            for mut ranges in cut(place.surviving(row_group)?, PART_ROWS) {
                 ranges.reverse();
-                let left = Survivors { ranges, chosen: chosen.clone() };
-                out.push(ColdScan::new(&place, row_group, Some(left)).into_part());
+                out.push(ColdScan::new(&place, row_group, Some(ranges)).into_part());
             }
         }
     }
@@ -151,7 +149,25 @@ impl Place {
         segment: &Arc<Segment>,
     ) -> Arc<Place> {
         let (shared, tablet, view) = (shared.clone(), tablet.clone(), view.clone());
-        Arc::new(Place { shared, tablet, _view: view, file: file.clone(), segment: segment.clone() })
+        let (file, segment) = (file.clone(), segment.clone());
+        Arc::new(Place { shared, tablet, _view: view, file, segment, chosen: OnceLock::new() })
+    }
+
+    fn chosen(&self) -> Result<Option<&ChosenRows>> {
+        if let Some(chosen) = self.chosen.get() {
+            return Ok(chosen.as_ref());
+        }
+        let chosen = self.segment.chosen(&self.shared.spec.predicates, &self.shared.bitmaps)?;
+        // Whoever comes at the same time finds the same.
+        let kept = self.chosen.get_or_init(|| {
+            if let Some(chosen) = &chosen {
+                let stats = &self.shared.stats;
+                stats.bitmap_rows_total.fetch_add(u64::from(self.segment.rows()), Ordering::Relaxed);
+                stats.bitmap_rows_chosen.fetch_add(chosen.rows.len(), Ordering::Relaxed);
+            }
+            chosen
+        });
+        Ok(kept.as_ref())
     }
 
     pub fn segment(&self) -> &Segment {
@@ -162,43 +178,33 @@ impl Place {
         u64::from(self.segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS))
     }
 
-    /// What of a row group may have rows that are wanted.
-    fn surviving(&self, row_group: usize) -> Result<Survivors> {
+    /// The rows of a row group that lie in pages which may have some that are wanted, in ranges that begin and end with
+    /// pages.
+    fn surviving(&self, row_group: usize) -> Result<Vec<Range<u32>>> {
         let Place { shared, segment, .. } = self;
         let predicates = &shared.spec.predicates;
         let ranges = segment.surviving(row_group, predicates)?;
         // Bounds are at hand, filters have to be read.
         let filtered = !ranges.is_empty() && segment.filtered_out(row_group, predicates)?;
         shared.stats.row_groups_filtered.fetch_add(u64::from(filtered), Ordering::Relaxed);
-        let survivors = match filtered || ranges.is_empty() {
-            true => Survivors { ranges: Vec::new(), chosen: None },
-            false => self.chosen(row_group, ranges)?,
-        };
-        let (ranges, pages) = (&survivors.ranges, self.pages(row_group));
+        let ranges = if filtered { Vec::new() } else { self.with_chosen(row_group, ranges)? };
+        let pages = self.pages(row_group);
         if ranges.is_empty() {
             // Pages are counted of the other row groups.
             shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
             shared.stats.pages_total.fetch_sub(pages, Ordering::Relaxed);
-            return Ok(survivors);
+            return Ok(Vec::new());
         }
         let read: u32 = ranges.iter().map(|rows| rows.len() as u32).map(|rows| rows.div_ceil(PAGE_ROWS)).sum();
         shared.stats.pages_pruned.fetch_add(pages - u64::from(read), Ordering::Relaxed);
-        Ok(survivors)
+        Ok(ranges)
     }
 
-    /// What bitmaps leave of ranges of a row group: pages without a row that is wanted go.
-    fn chosen(&self, row_group: usize, ranges: Vec<Range<u32>>) -> Result<Survivors> {
-        let Place { shared, segment, .. } = self;
-        let chosen = match shared.bitmaps.as_slice() {
-            [] => None,
-            columns => segment.chosen(row_group, &shared.spec.predicates, columns)?,
-        };
-        let Some(chosen) = chosen else { return Ok(Survivors { ranges, chosen: None }) };
-        shared.stats.bitmap_rows_total.fetch_add(chosen.rows.len() as u64, Ordering::Relaxed);
-        shared.stats.bitmap_rows_chosen.fetch_add(chosen.count as u64, Ordering::Relaxed);
-        let has_rows = |page: &Range<u32>| {
-            chosen.count > 0 && chosen.rows.slice(page.start as usize, page.len()).set_indices().next().is_some()
-        };
+    /// Ranges of a row group without the pages of which bitmaps have left no row.
+    fn with_chosen(&self, row_group: usize, ranges: Vec<Range<u32>>) -> Result<Vec<Range<u32>>> {
+        let Some(chosen) = self.chosen()? else { return Ok(ranges) };
+        let first = self.segment.row_groups()[row_group].first_ordinal;
+        let has_rows = |page: &Range<u32>| chosen.rows.range(first + page.start..first + page.end).next().is_some();
         let mut left: Vec<Range<u32>> = Vec::new();
         for page in ranges.into_iter().flat_map(pages_of).filter(has_rows) {
             match left.last_mut() {
@@ -206,7 +212,7 @@ impl Place {
                 _ => left.push(page),
             }
         }
-        Ok(Survivors { ranges: left, chosen: Some(chosen) })
+        Ok(left)
     }
 }
 
@@ -216,21 +222,12 @@ fn pages_of(range: Range<u32>) -> impl Iterator<Item = Range<u32>> {
     (from..end).step_by(PAGE_ROWS as usize).map(move |start| start..end.min(start + PAGE_ROWS))
 }
 
-/// What of a row group is to be read.
-struct Survivors {
-    /// Rows of pages that may have some that are wanted; ranges begin and end with pages.
-    ranges: Vec<Range<u32>>,
-    /// Rows of the row group of which bitmaps say that they are wanted; `None`: they say nothing.
-    chosen: Option<ChosenRows>,
-}
-
 impl ColdScan {
-    /// `left`: what of the row group is to be read, last range first, if that is known.
-    fn new(place: &Arc<Place>, row_group: usize, left: Option<Survivors>) -> ColdScan {
+    /// `left`: the rows of the row group that are to be read, last range first, if that is known.
+    fn new(place: &Arc<Place>, row_group: usize, left: Option<Vec<Range<u32>>>) -> ColdScan {
         let (place, narrowed) = (place.clone(), left.is_some());
-        let all = || Survivors { ranges: vec![0..place.segment.row_groups()[row_group].rows], chosen: None };
-        let Survivors { ranges, chosen } = left.unwrap_or_else(all);
-        ColdScan { place, row_group, ranges, narrowed, chosen, stamps: None, chunks: Vec::new(), rows_read: 0 }
+        let ranges = left.unwrap_or_else(|| vec![0..place.segment.row_groups()[row_group].rows]);
+        ColdScan { place, row_group, ranges, narrowed, stamps: None, chunks: Vec::new(), rows_read: 0 }
     }
 
     pub fn into_part(self) -> TabletScan {
@@ -240,7 +237,7 @@ impl ColdScan {
     /// One page of a row group alone.
     pub fn page(place: &Arc<Place>, row_group: usize, page: u32) -> ColdScan {
         let rows = page * PAGE_ROWS..place.segment.row_groups()[row_group].rows.min((page + 1) * PAGE_ROWS);
-        ColdScan::new(place, row_group, Some(Survivors { ranges: vec![rows], chosen: None }))
+        ColdScan::new(place, row_group, Some(vec![rows]))
     }
 
     pub fn shared(&self) -> &Shared {
@@ -258,7 +255,7 @@ impl ColdScan {
             return Ok(());
         }
         if !self.narrowed {
-            Survivors { ranges: self.ranges, chosen: self.chosen } = self.place.surviving(self.row_group)?;
+            self.ranges = self.place.surviving(self.row_group)?;
             self.ranges.reverse();
         }
         // Of a row group without a page to read they would be read in vain.
@@ -289,7 +286,7 @@ impl ColdScan {
 
     /// The predicates of the scan that bitmaps have decided for the rows that come.
     pub fn told(&self) -> Option<&Arc<[bool]>> {
-        self.chosen.as_ref().map(|chosen| &chosen.told)
+        self.chosen().map(|chosen| &chosen.told)
     }
 
     /// The next rows of one page of which the reader sees some, and which (`None`: all).
@@ -297,7 +294,7 @@ impl ColdScan {
         self.open()?;
         while let Some(rows) = self.next_range() {
             let visible = self.visible(&rows);
-            if visible.as_ref().is_none_or(|visible| visible.count_set_bits() > 0) {
+            if visible.as_ref().is_none_or(|visible| visible.set_indices().next().is_some()) {
                 self.rows_read += rows.len() as u64;
                 return Ok(Some((rows, visible)));
             }
@@ -434,12 +431,26 @@ impl ColdScan {
         first + rows.start..first + rows.end
     }
 
+    /// Known since the row group was opened.
+    fn chosen(&self) -> Option<&ChosenRows> {
+        self.place.chosen.get()?.as_ref()
+    }
+
     /// Which rows the reader sees, less those that bitmaps have ruled out; `None`: all.
     fn visible(&self, rows: &Range<u32>) -> Option<BooleanBuffer> {
         let at = &self.place.shared.read.at;
         let txns = &*self.place.shared.read.engine.txns;
         let live = self.place.file.deletes.live(self.ordinals(rows), at, txns);
-        let chosen = self.chosen.as_ref().map(|chosen| chosen.rows.slice(rows.start as usize, rows.len()));
+        let chosen = self.chosen().map(|chosen| {
+            let ordinals = self.ordinals(rows);
+            let mut left = BooleanBufferBuilder::new(rows.len());
+            left.append_n(rows.len(), false);
+            chosen
+                .rows
+                .range(ordinals.clone())
+                .for_each(|ordinal| left.set_bit((ordinal - ordinals.start) as usize, true));
+            left.finish()
+        });
         let all = [self.arrived(rows, at, txns), live, chosen].into_iter().flatten();
         all.reduce(|some, others| &some & &others)
     }

@@ -118,6 +118,6 @@ impl Txn {
 
     /// Whether a row's values before its change matter to anything but itself.
     pub fn wants_old(&self, table: &TableDef) -> bool {
-        !table.indexes.is_empty() || self.catalog().is_referenced(table.id)
+        table.has_entries() || self.catalog().is_referenced(table.id)
     }
 }

@@ -495,7 +495,7 @@ impl Txn {
             false => None,
         };
         let changes = match &old {
-            Some(old) if !table.indexes.is_empty() => {
+            Some(old) if table.has_entries() => {
                 // Where nothing changes there is nothing to encode, either.
                 let touched = |index: &IndexDef| !stays || !index.is_untouched(old, values);
                 let loses = |index: &IndexDef| index.loses_entries() && touched(index);

@@ -559,7 +559,12 @@ impl Open {
         };
         if let Start::Table(spec) = &mut self.start {
             let skips = conditions.iter().flat_map(|condition| prune::predicates(condition, &self.program, spec));
-            let skips: Vec<_> = skips.chain(prune::plain_predicate(&expr, &self.program, spec, ctx)).collect();
+            let mut skips: Vec<_> = skips.collect();
+            if let (true, Some((plain, _))) =
+                (skips.is_empty(), prune::plain_predicates(&expr, &self.program, spec, ctx))
+            {
+                skips = plain;
+            }
             spec.predicates.extend(skips);
         }
         match self.steps.last_mut() {

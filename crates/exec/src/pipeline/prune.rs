@@ -7,6 +7,7 @@ use crate::program::{Condition, Def, Place, Program};
 use crate::scan::Scan;
 use basalt_engine::ScanSpec;
 use basalt_expr::context::EvalContext;
+use basalt_expr::pattern::{Rest, beginning_of};
 use basalt_expr::tree::Expr;
 use basalt_types::span::Span;
 use basalt_types::{ColumnId, ColumnPredicate, CompareOp, DataType, Datum, PhysType};
@@ -52,7 +53,8 @@ fn saying(
         }
         Condition::Null(_, true) | Condition::Any(_) => predicate(condition, program, spec).map(|only| vec![only]),
         Condition::Text(general) | Condition::General(general) => {
-            plain_predicate(general.over(), program, spec, ctx).map(|only| vec![only])
+            let (predicates, is_all) = plain_predicates(general.over(), program, spec, ctx)?;
+            is_all.then_some(predicates)
         }
         Condition::All(all) => {
             let each: Option<Vec<_>> = all.iter().map(|condition| saying(condition, program, spec, ctx)).collect();
@@ -134,51 +136,121 @@ fn predicate(condition: &Condition, program: &Program, spec: &ScanSpec) -> Optio
     }
 }
 
-/// The same of a comparison of texts, UUIDs, floats or booleans with one constant or some, which has no form of its own among
-/// conditions.
-pub(super) fn plain_predicate(
+/// The same of a comparison of texts, UUIDs, floats or booleans with one constant or some, which has no form of its own
+/// among conditions; whether this is all that it says.
+pub(super) fn plain_predicates(
     expr: &Expr,
     program: &Program,
     spec: &ScanSpec,
     ctx: &EvalContext,
-) -> Option<ColumnPredicate> {
-    let column_of = |expr: &Expr| match expr {
-        Expr::Column { index, .. } => column_of(*index, program, spec),
-        _ => None,
-    };
-    let is_text = crate::aggregate::keys::is_text;
-    let is_plain = |ty: &DataType, other: &DataType| match ty {
-        DataType::Uuid | DataType::Float4 | DataType::Float8 | DataType::Bool => ty == other,
-        DataType::Bpchar(_) => matches!(other, DataType::Bpchar(_)),
-        ty => is_text(ty) && is_text(other),
-    };
+) -> Option<(Vec<ColumnPredicate>, bool)> {
+    let column_of = |expr: &Expr| column_of(stored(expr)?, program, spec);
     let is = |column: ColumnId, value: bool| {
-        let is_bool = spec.table.column(column).ty == DataType::Bool;
+        let is_bool = *spec.table.column(column).ty.underlying() == DataType::Bool;
         let value = Datum::Bool(value);
-        is_bool.then_some(ColumnPredicate::Compare { column, op: CompareOp::Eq, value })
+        is_bool.then_some((vec![ColumnPredicate::Compare { column, op: CompareOp::Eq, value }], true))
     };
     let constant = |column: ColumnId, expr: &Expr| match expr {
-        Expr::Const { value, ty } if is_plain(&spec.table.column(column).ty, ty) => Some(value.clone()),
+        Expr::Const { value, ty } => stored_constant(&spec.table.column(column).ty, (ty, value), ctx),
         _ => None,
     };
     match expr.clone().fold(ctx, true) {
-        expr @ Expr::Column { .. } => is(column_of(&expr)?, true),
+        expr @ (Expr::Column { .. } | Expr::Cast { .. }) => is(column_of(&expr)?, true),
         Expr::Not(inner) => is(column_of(&inner)?, false),
         Expr::Call { function, args, .. } => {
             let [left, right] = args.as_slice() else { return None };
             let column = column_of(left)?;
             let value = constant(column, right).filter(|value| *value != Datum::Null)?;
-            Some(ColumnPredicate::Compare { column, op: function.comparison()?, value })
+            match function.comparison() {
+                Some(op) => Some((vec![ColumnPredicate::Compare { column, op, value }], true)),
+                None => beginning(column, &function.name, &value),
+            }
         }
         Expr::InList { expr, list, equal, negated: false } if equal.comparison() == Some(CompareOp::Eq) => {
             let column = column_of(&expr)?;
             let values = list.iter().map(|value| constant(column, value)).collect::<Option<Vec<_>>>()?;
             // Nothing equals a null.
             let values = values.into_iter().filter(|value| *value != Datum::Null).collect();
-            Some(ColumnPredicate::In { column, values })
+            Some((vec![ColumnPredicate::In { column, values }], true))
         }
         _ => None,
     }
+}
+
+/// The column of a table that an expression is, under casts that change neither values nor their order.
+fn stored(expr: &Expr) -> Option<Place> {
+    match expr {
+        Expr::Column { index, .. } => Some(*index),
+        Expr::Cast { expr, to, .. } => {
+            let of = expr.ty();
+            let is_kept = match (of.underlying(), to) {
+                (DataType::Varchar(_) | DataType::Text, DataType::Text | DataType::Varchar(None)) => true,
+                (DataType::Float4, DataType::Float8) => true,
+                (of, to) => of == to,
+            };
+            is_kept.then(|| stored(expr)).flatten()
+        }
+        _ => None,
+    }
+}
+
+/// A constant that a column is compared with, as the column has its values; `None` if it has none that is equal to it.
+fn stored_constant(column: &DataType, (ty, value): (&DataType, &Datum), ctx: &EvalContext) -> Option<Datum> {
+    let is_text = crate::aggregate::keys::is_text;
+    let is_plain = match (column.underlying(), ty.underlying()) {
+        (DataType::Bpchar(_), DataType::Bpchar(_)) => true,
+        (DataType::Float4, DataType::Float8) => {
+            return match value {
+                Datum::F64(double) => Some(*double as f32)
+                    .filter(|single| f64::from(*single) == *double || single.is_nan() && double.is_nan()),
+                _ => None,
+            }
+            .map(Datum::F32);
+        }
+        (DataType::Numeric(_), DataType::Numeric(_)) if column.decimal().is_none() && ty.decimal().is_some() => {
+            let constant = Box::new(Expr::Const { value: value.clone(), ty: ty.clone() });
+            let cast = Expr::Cast { expr: constant, to: DataType::Numeric(None), explicit: false };
+            return match cast.fold(ctx, true) {
+                Expr::Const { value, .. } => Some(value),
+                _ => None,
+            };
+        }
+        (DataType::Numeric(_), DataType::Numeric(_)) => column.decimal() == ty.decimal(),
+        (
+            own @ (DataType::Uuid
+            | DataType::Bool
+            | DataType::Int2
+            | DataType::Int4
+            | DataType::Int8
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Bytea
+            | DataType::Date
+            | DataType::Time
+            | DataType::Timestamp
+            | DataType::TimestampTz
+            | DataType::Enum(_)),
+            other,
+        ) => own == other,
+        (own, other) => is_text(own) && is_text(other),
+    };
+    is_plain.then(|| value.clone())
+}
+
+/// Texts with a beginning lie between it and the next text that does not begin so.
+fn beginning(column: ColumnId, function: &str, constant: &Datum) -> Option<(Vec<ColumnPredicate>, bool)> {
+    let Datum::Bytes(constant) = constant else { return None };
+    let (beginning, rest) = beginning_of(function, std::str::from_utf8(constant).ok()?)?;
+    let compare = |op, text: &[u8]| ColumnPredicate::Compare { column, op, value: Datum::Bytes(text.into()) };
+    if rest == Rest::Nothing {
+        return Some((vec![compare(CompareOp::Eq, beginning.as_bytes())], true));
+    }
+    let mut predicates = vec![compare(CompareOp::GtEq, beginning.as_bytes())];
+    // No byte of a text in UTF-8 is 0xff.
+    let mut next = beginning.into_bytes();
+    *next.last_mut()? += 1;
+    predicates.push(compare(CompareOp::Lt, &next));
+    Some((predicates, rest == Rest::Anything))
 }
 
 fn datum_of(ty: PhysType, value: i128) -> Option<Datum> {

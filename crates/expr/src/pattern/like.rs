@@ -71,14 +71,41 @@ impl LikePattern {
         if self.insensitive { self.matcher.matches(&text.to_lowercase()) } else { self.matcher.matches(text) }
     }
 
-    /// What every match begins with, for index ranges.
-    pub fn prefix(&self) -> Option<&str> {
-        match &self.matcher {
-            _ if self.insensitive => None,
-            Matcher::Exact(text) | Matcher::Prefix(text) => Some(text),
-            Matcher::Pieces { prefix, .. } if !prefix.is_empty() => Some(prefix),
-            _ => None,
+    /// What every match begins with, and what may follow it.
+    pub fn prefix(&self) -> Option<(String, Rest)> {
+        if self.insensitive || self.breaks {
+            return None;
         }
+        let (prefix, rest) = match &self.matcher {
+            Matcher::Exact(text) => (text.clone(), Rest::Nothing),
+            Matcher::Prefix(text) => (text.clone(), Rest::Anything),
+            Matcher::Pieces { prefix, .. } => (prefix.clone(), Rest::Something),
+            Matcher::General(tokens) => {
+                let literals = tokens.iter().take_while(|token| matches!(token, Token::Char(_))).count();
+                (literal(&tokens[..literals]), Rest::Something)
+            }
+            Matcher::Suffix(_) | Matcher::Contains(_) => return None,
+        };
+        (!prefix.is_empty() || rest == Rest::Nothing).then_some((prefix, rest))
+    }
+}
+
+/// What follows the beginning of a match.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    Nothing,
+    /// Whatever there is.
+    Anything,
+    /// What the pattern goes on with.
+    Something,
+}
+
+/// What texts begin with for which a function of a text and a constant holds, and what may follow it.
+pub fn beginning_of(function: &str, constant: &str) -> Option<(String, Rest)> {
+    match function {
+        "textlike" => LikePattern::new(constant, Some('\\'), false).prefix(),
+        "starts_with" if !constant.is_empty() => Some((constant.to_string(), Rest::Anything)),
+        _ => None,
     }
 }
 

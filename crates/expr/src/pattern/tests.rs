@@ -1,5 +1,5 @@
-use super::LikePattern;
 use super::are::{self, Flags, compile};
+use super::{LikePattern, Rest};
 use proptest::prelude::*;
 
 /// `LIKE` as the manual defines it, by brute force over characters.
@@ -19,8 +19,12 @@ proptest! {
         let expected = reference(&text_chars, &pattern_chars);
         let compiled = LikePattern::new(&pattern, Some('\\'), false);
         prop_assert_eq!(compiled.matches(&text).unwrap(), expected, "{:?} LIKE {:?}", text, pattern);
-        if let (true, Some(prefix)) = (expected, compiled.prefix()) {
-            prop_assert!(text.starts_with(prefix));
+        if let Some((prefix, rest)) = compiled.prefix() {
+            match rest {
+                Rest::Nothing => prop_assert_eq!(text == prefix, expected),
+                Rest::Anything => prop_assert_eq!(text.starts_with(&prefix), expected),
+                Rest::Something => prop_assert!(!expected || text.starts_with(&prefix)),
+            }
         }
     }
 

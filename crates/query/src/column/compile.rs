@@ -1,9 +1,8 @@
 //! From the optimizer's tree to a plan of the column engine: column ids become positions.
 
 use crate::column::facts;
-use crate::column::kept::{Lasting, Sizes};
+use crate::column::kept::{Expected, Lasting, Sizes};
 use crate::column::notes::{Notes, What};
-use crate::column::observed;
 use crate::column::ordered::heeds_order;
 use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op, SharedColumn, Side};
@@ -85,8 +84,8 @@ pub(super) struct Compiling<'c> {
     numbers: usize,
     /// Whether the plan is the same for every execution.
     lasts: bool,
-    /// How many rows of tables are taken to satisfy conditions, where executions will see how many do.
-    expected: Vec<(observed::Key, f64)>,
+    /// What it is made of, as far as executions will see whether it is so.
+    expected: Vec<Expected>,
 }
 
 impl<'c> Compiling<'c> {
@@ -109,7 +108,7 @@ impl<'c> Compiling<'c> {
     /// Lets executions tell for how many rows of a large table conditions hold.
     fn watch(
         &mut self,
-        table: &TableDef,
+        table: &Arc<TableDef>,
         columns: &[(ColId, ColumnId)],
         conditions: &[Expr],
         expected: f64,
@@ -120,7 +119,7 @@ impl<'c> Compiling<'c> {
         }
         let observed = self.ctx.system.db.observed().clone();
         let key = observed.key(table, columns, conditions, &self.ctx.eval)?;
-        self.expected.push((key, expected));
+        self.expected.push(Expected { key, table: table.clone(), rows: expected });
         Some(exec::Watch(Arc::new(move |passed| observed.put(key, rows, passed))))
     }
 

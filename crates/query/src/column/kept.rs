@@ -29,7 +29,15 @@ pub(crate) struct KeptPlan(Mutex<Option<Made>>);
 struct Made {
     lasting: Lasting,
     sizes: Sizes,
-    expected: Vec<(Key, f64)>,
+    expected: Vec<Expected>,
+}
+
+/// How many rows of a table are taken to satisfy conditions, where executions will see how many do.
+#[derive(Clone)]
+pub(super) struct Expected {
+    pub key: Key,
+    pub table: Arc<TableDef>,
+    pub rows: f64,
 }
 
 /// As much of the way to an execution as another can begin with.
@@ -61,12 +69,14 @@ impl KeptPlan {
     pub(super) fn get(&self, ctx: &RunContext) -> Option<Lasting> {
         let made = self.0.lock().clone()?;
         let observed = ctx.system.db.observed();
-        let is_wrong = made.expected.iter().any(|(key, rows)| observed.is_wrong(*key, *rows));
+        let is_wrong = made.expected.iter().any(|Expected { key, table, rows }| {
+            observed.is_wrong(*key, *rows, ctx.read.engine().estimated_rows(table))
+        });
         (!is_wrong && made.sizes.are_those_of_now(ctx)).then_some(made.lasting)
     }
 
-    /// `sizes`: from before it was made. `expected`: how many rows it takes to pass conditions over tables.
-    pub(super) fn keep(&self, lasting: Lasting, sizes: Sizes, expected: Vec<(Key, f64)>) {
+    /// `sizes`: from before it was made.
+    pub(super) fn keep(&self, lasting: Lasting, sizes: Sizes, expected: Vec<Expected>) {
         *self.0.lock() = Some(Made { lasting, sizes, expected });
     }
 }

@@ -2,8 +2,8 @@
 //! for the same is planned by it, without looking at a sample, and a kept plan that was made of a guess far from it is made
 //! anew.
 //!
-//! What is seen holds while the table is about as large. It is never more than an estimate: rows that changed meanwhile are
-//! corrected by the next execution.
+//! What is seen holds while the table is about as large, and for so many plans. It is never more than an estimate: rows that
+//! changed meanwhile are corrected by the next execution that asks all of them.
 
 use super::compile::placed;
 use crate::optimize::facts::Sampled;
@@ -19,6 +19,10 @@ use std::hash::{BuildHasher, Hasher};
 
 /// Of which the half that was asked for longest ago goes when there are more.
 const ENTRIES_MAX: usize = 4096;
+/// Plans that are made of what was seen once: rows may have changed, and not every execution sees all of them.
+const PLANS_MAX: u32 = 32;
+/// A condition that is longer in words is not known again.
+const WORDS_MAX: usize = 16 << 10;
 /// So many times more or fewer rows than were expected, and by so many rows, make another plan.
 const WRONG_TIMES: f64 = 4.0;
 const WRONG_ROWS: f64 = 1000.0;
@@ -44,6 +48,8 @@ struct Entry {
     /// Of the table.
     rows: u64,
     used: u64,
+    /// Plans that may still be made of it.
+    left: u32,
 }
 
 impl Observed {
@@ -63,9 +69,9 @@ impl Observed {
                 Expr::Column { index, ty } => Expr::Column { index: usize::from(columns[index].1.0), ty },
                 node => node,
             });
-            let mut text = Hashed(self.hasher.build_hasher());
-            write!(text, "{of_table:?}").ok()?;
-            key = key.wrapping_add(text.0.finish());
+            let mut words = Words { hasher: self.hasher.build_hasher(), left: WORDS_MAX };
+            write!(words, "{of_table:?}").ok()?;
+            key = key.wrapping_add(words.hasher.finish());
         }
         Some(Key(key))
     }
@@ -76,7 +82,11 @@ impl Observed {
         seen.clock += 1;
         let now = seen.clock;
         let entry = seen.entries.get_mut(&key).filter(|entry| super::kept::is_about(entry.rows, rows))?;
-        entry.used = now;
+        let Some(left) = entry.left.checked_sub(1) else {
+            seen.entries.remove(&key);
+            return None;
+        };
+        (entry.left, entry.used) = (left, now);
         let passed = usize::try_from(entry.passed).unwrap_or(usize::MAX);
         let looked = usize::try_from(entry.rows).unwrap_or(usize::MAX);
         Some(Sampled { looked: looked.max(passed).max(1), passed })
@@ -86,7 +96,7 @@ impl Observed {
         let mut seen = self.seen.lock();
         seen.clock += 1;
         let used = seen.clock;
-        seen.entries.insert(key, Entry { passed, rows, used });
+        seen.entries.insert(key, Entry { passed, rows, used, left: PLANS_MAX });
         if seen.entries.len() > ENTRIES_MAX {
             let mut ages: Vec<u64> = seen.entries.values().map(|entry| entry.used).collect();
             ages.sort_unstable();
@@ -95,10 +105,11 @@ impl Observed {
         }
     }
 
-    /// Whether so many rows, which were expected, are far from what was seen since.
-    pub fn is_wrong(&self, key: Key, expected: f64) -> bool {
+    /// Whether so many rows, which were expected, are far from what was seen since of a table that has so many rows now.
+    pub fn is_wrong(&self, key: Key, expected: f64, rows: u64) -> bool {
         let seen = self.seen.lock();
-        seen.entries.get(&key).is_some_and(|entry| are_apart(entry.passed as f64, expected))
+        let known = seen.entries.get(&key).filter(|entry| super::kept::is_about(entry.rows, rows));
+        known.is_some_and(|entry| are_apart(entry.passed as f64, expected))
     }
 }
 
@@ -107,12 +118,16 @@ fn are_apart(seen: f64, expected: f64) -> bool {
     more > less * WRONG_TIMES && more - less > WRONG_ROWS
 }
 
-/// A text of which nothing is kept but its hash.
-struct Hashed<H>(H);
+/// A text of which nothing is kept but its hash, if it is not too long.
+struct Words<H> {
+    hasher: H,
+    left: usize,
+}
 
-impl<H: Hasher> Write for Hashed<H> {
+impl<H: Hasher> Write for Words<H> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
+        self.left = self.left.checked_sub(text.len()).ok_or(fmt::Error)?;
+        self.hasher.write(text.as_bytes());
         Ok(())
     }
 }
@@ -130,18 +145,20 @@ mod tests {
         assert!(observed.get(Key(1), 150_000).is_none());
         assert!(observed.get(Key(2), 100_000).is_none());
         observed.put(Key(1), 100_000, 0);
-        assert_eq!(observed.get(Key(1), 100_000).unwrap().passed, 0);
+        (0..PLANS_MAX).for_each(|_| assert_eq!(observed.get(Key(1), 100_000).unwrap().passed, 0));
+        assert!(observed.get(Key(1), 100_000).is_none(), "for so many plans");
     }
 
     #[test]
     fn a_guess_is_wrong_by_much() {
         let observed = Observed::default();
         observed.put(Key(1), 1_000_000, 50_000);
-        assert!(observed.is_wrong(Key(1), 300.0) && observed.is_wrong(Key(1), 900_000.0));
-        assert!(!observed.is_wrong(Key(1), 20_000.0) && !observed.is_wrong(Key(1), 150_000.0));
+        assert!(observed.is_wrong(Key(1), 300.0, 1_000_000) && observed.is_wrong(Key(1), 900_000.0, 900_000));
+        assert!(!observed.is_wrong(Key(1), 20_000.0, 1_000_000) && !observed.is_wrong(Key(1), 150_000.0, 1_000_000));
+        assert!(!observed.is_wrong(Key(1), 300.0, 2_000_000), "that was another table");
         observed.put(Key(1), 1_000_000, 3);
-        assert!(!observed.is_wrong(Key(1), 600.0), "hundreds of rows are not worth a plan");
-        assert!(!observed.is_wrong(Key(2), 1.0));
+        assert!(!observed.is_wrong(Key(1), 600.0, 1_000_000), "hundreds of rows are not worth a plan");
+        assert!(!observed.is_wrong(Key(2), 1.0, 1_000_000));
     }
 
     #[test]
@@ -149,7 +166,7 @@ mod tests {
         let observed = Observed::default();
         for key in 0..=ENTRIES_MAX as u64 {
             observed.put(Key(key), 1000, key);
-            observed.get(Key(0), 1000);
+            observed.put(Key(0), 1000, 0);
         }
         assert!(observed.seen.lock().entries.len() <= ENTRIES_MAX / 2 + 2);
         assert!(observed.get(Key(0), 1000).is_some() && observed.get(Key(1), 1000).is_none());

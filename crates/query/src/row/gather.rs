@@ -8,6 +8,7 @@ use crate::bind::key_values::{Fitting, compared_as, comparison, fitting, sorts_a
 use crate::plan::{ColId, JoinKind, Plan, SortKey};
 use basalt_engine::Direction;
 use basalt_expr::functions::Volatility;
+use basalt_expr::pattern::{Rest, beginning_of};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{IndexColumn, IndexDef};
 use basalt_types::{ColumnId, CompareOp, DataType, Datum, TableDef};
@@ -385,22 +386,16 @@ impl Finder<'_> {
             if !matches!(term.ty.underlying(), DataType::Text | DataType::Varchar(_)) {
                 return None;
             }
-            let pattern = std::str::from_utf8(pattern).ok()?;
-            let (beginning, is_all) = match function.name.as_str() {
-                "textlike" => beginning_of(pattern),
-                "starts_with" => (pattern.to_string(), false),
-                _ => return None,
-            };
-            (is_all || !beginning.is_empty()).then_some((beginning, is_all))
+            beginning_of(&function.name, std::str::from_utf8(pattern).ok()?)
         });
-        let Some((beginning, is_all)) = beginning else { return (None, None) };
+        let Some((beginning, rest)) = beginning else { return (None, None) };
         let edge = |text: &str, inclusive| {
             let part = KeyPart { value: Expr::text(text), ty: term.ty.clone() };
             Some(Edge { part, inclusive })
         };
-        let upper = match is_all {
-            true => edge(&beginning, true),
-            false => behind(&beginning).and_then(|behind| edge(&behind, false)),
+        let upper = match rest {
+            Rest::Nothing => edge(&beginning, true),
+            Rest::Anything | Rest::Something => behind(&beginning).and_then(|behind| edge(&behind, false)),
         };
         (edge(&beginning, true), upper)
     }
@@ -471,20 +466,6 @@ fn flag_of(term: &Term, condition: &Expr) -> Option<bool> {
         flag if term.ty.underlying() == &DataType::Bool && term.is(flag) => Some(true),
         _ => None,
     }
-}
-
-/// What a text has to begin with to be LIKE a pattern, and whether that is all of it.
-fn beginning_of(pattern: &str) -> (String, bool) {
-    let mut beginning = String::new();
-    let mut chars = pattern.chars();
-    while let Some(next) = chars.next() {
-        match next {
-            '%' | '_' => return (beginning, false),
-            '\\' => beginning.extend(chars.next()),
-            other => beginning.push(other),
-        }
-    }
-    (beginning, true)
 }
 
 /// The least text that is greater than all that begin like this, by their bytes.

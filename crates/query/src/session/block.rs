@@ -7,9 +7,10 @@ use crate::database::Stats;
 use crate::error::{Result, Severity, SqlError};
 use crate::notify::{Mark, Outgoing};
 use crate::settings::SettingsMark;
+use crate::statement::index;
 use crate::syntax::{Isolation, TransactionModes, TransactionVerb};
 use basalt_engine::{Savepoint, Txn, TxnOptions};
-use basalt_types::Version;
+use basalt_types::{ObjectId, Version};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
@@ -51,6 +52,8 @@ pub struct Block {
     /// On its way back, after an error or for ROLLBACK.
     pub(crate) undoing: Option<Undoing>,
     pub(crate) constraints: Constraints,
+    /// Tables that have got an index that rests in files. Those of an implicit block are renewed before it is answered.
+    pub(crate) renewed: Vec<ObjectId>,
 }
 
 impl Default for Block {
@@ -67,6 +70,7 @@ impl Default for Block {
             lent: None,
             undoing: None,
             constraints: Constraints::default(),
+            renewed: Vec::new(),
         }
     }
 }
@@ -221,7 +225,12 @@ impl Session {
     /// to go on while rows and locks of the failed statement are in the way.
     pub(crate) async fn end_implicit(&mut self) -> Result<()> {
         match (self.block.scope, self.block.failed) {
-            (Scope::Implicit, false) => self.commit_block().await,
+            (Scope::Implicit, false) => {
+                let renewed = std::mem::take(&mut self.block.renewed);
+                self.commit_block().await?;
+                index::in_files::renew(self, renewed).await;
+                Ok(())
+            }
             (Scope::Implicit, true) => {
                 self.rollback_block().await;
                 Ok(())

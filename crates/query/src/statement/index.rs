@@ -2,7 +2,7 @@
 //! definition; the engine keeps its entries (`docs/decisions/0006-indexes-are-tables.md`).
 
 pub(crate) mod concurrently;
-mod in_files;
+pub(crate) mod in_files;
 
 use super::columns::free_name;
 use super::define::{exists, skipping};
@@ -77,7 +77,7 @@ pub(crate) fn emptied(session: &Session, table: &TableDef, index: &IndexDef) -> 
 pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Arc<str>) -> Result<()> {
     let Some((table, index)) = declared(session, create, TableLock::Share, sql).await? else { return Ok(()) };
     if index.rests_in_files() {
-        return in_files::create(session, &table, &index).await;
+        return in_files::create(session, &table, &index);
     }
     session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
     fill(session, &table, &index).await
@@ -661,19 +661,29 @@ fn reindex_wanted(session: &mut Session, target: &ReindexTarget) -> Result<Vec<(
     let mut wanted: Vec<(ObjectId, Option<ObjectId>)> = Vec::new();
     match target {
         ReindexTarget::Index(name) => match find(session, &catalog, name)? {
-            Some((table, index)) => wanted.push((table.id, Some(index.id))),
-            None if primary_key_named(session, &catalog, name).is_some() => {}
+            Some((table, index)) => {
+                resolve::require_owner(session, "index", &name.name, &table.owner)?;
+                wanted.push((table.id, Some(index.id)));
+            }
+            None if let Some(table) = primary_key_named(session, &catalog, name) => {
+                resolve::require_owner(session, "index", &name.name, &table.owner)?;
+            }
             None => return Err(no_index(session, &catalog, name, false)),
         },
         ReindexTarget::Table(name) => match resolve::find(session, &catalog, name)? {
-            Some(Relation::Table(table)) => wanted.push((table.id, None)),
+            Some(Relation::Table(table)) => {
+                resolve::require_owner(session, "table", &table.name, &table.owner)?;
+                wanted.push((table.id, None));
+            }
             Some(_) => {
                 return Err(SqlError::new("42809", format!("\"{}\" is not a table or materialized view", name.name)));
             }
             None => return Err(no_relation("relation", name)),
         },
         ReindexTarget::Schema(name) => {
-            let namespace = resolve::namespace(session, &catalog, name)?.id;
+            let namespace = resolve::namespace(session, &catalog, name)?;
+            resolve::require_owner(session, "schema", name, &namespace.owner)?;
+            let namespace = namespace.id;
             let tables = catalog.tables.values().filter(|table| table.namespace == namespace);
             wanted.extend(tables.map(|table| (table.id, None)));
         }
@@ -681,6 +691,7 @@ fn reindex_wanted(session: &mut Session, target: &ReindexTarget) -> Result<Vec<(
             if name.as_ref().is_some_and(|name| *name != session.database.name) {
                 return Err(SqlError::not_supported("can only reindex the currently open database"));
             }
+            resolve::require_owner(session, "database", &session.database.name, &session.database.owner)?;
             let own = |namespace: &ObjectId| {
                 catalog.namespaces.get(namespace).is_some_and(|found| found.database == session.database.id)
             };
@@ -699,8 +710,8 @@ pub(crate) async fn reindex(session: &mut Session, target: &ReindexTarget) -> Re
         let Some(table) = catalog.table(table).cloned() else { continue };
         for index in table.indexes.iter().filter(|index| only.is_none_or(|only| only == index.id)) {
             indexed += 1;
-            // Files do not change.
-            if index.rests_in_files() {
+            // Files do not change. A program that does not know such indexes may have given this one entries.
+            if index.rests_in_files() && index.state == IndexState::Dead {
                 continue;
             }
             let index = emptied(session, &table, index);

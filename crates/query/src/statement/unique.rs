@@ -175,7 +175,7 @@ pub(crate) fn index_for(table: &TableDef, catalog: &Catalog, name: &str) -> Resu
     if index.constraint.is_some() {
         return Err(SqlError::new("55000", format!("index \"{name}\" is already associated with a constraint")));
     }
-    if !index.is_valid() {
+    if !index.is_valid() && !index.rests_in_files() {
         return Err(SqlError::new("55000", format!("index \"{name}\" is not valid")));
     }
     if !index.unique {

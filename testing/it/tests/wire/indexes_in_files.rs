@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use basalt_it::servers::{Basalt, BasaltOptions};
 use basalt_it::wire::Wire;
+use std::time::{Duration, Instant};
 
 fn lines(wire: &mut Wire, sql: &str) -> Result<Vec<String>> {
     let reply = wire.run(sql)?;
@@ -43,6 +44,16 @@ fn filled(wire: &mut Wire) -> Result<()> {
     Ok(())
 }
 
+/// Waits for the background.
+fn come(wire: &mut Wire) -> Result<()> {
+    let until = Instant::now() + Duration::from_secs(60);
+    while chosen(wire, "kind = 7")?.is_none() {
+        ensure!(Instant::now() < until, "no file has been rewritten");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
 #[test]
 fn bitmaps_take_part_as_soon_as_they_are_made_and_after_a_kill() -> Result<()> {
     let dir = tempfile::tempdir()?;
@@ -70,6 +81,8 @@ fn bitmaps_take_part_as_soon_as_they_are_made_and_after_a_kill() -> Result<()> {
     ensure!(answers(&mut wire)? == expected, "{:?}", answers(&mut wire)?);
     server.kill_and_start()?;
     wire = server.connect()?;
+    // A move that was not yet durable is made again.
+    come(&mut wire)?;
     take_part(&mut wire)?;
     ensure!(answers(&mut wire)? == expected, "after a restart");
     // Rows that are deleted, moved and new are seen as they are.
@@ -96,11 +109,7 @@ fn files_of_before_get_them_in_the_background() -> Result<()> {
     wire.run("BEGIN")?;
     wire.run("CREATE INDEX bits ON t USING bitmap (kind, name, ratio)")?;
     wire.run("COMMIT")?;
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while chosen(&mut wire, "kind = 7")?.is_none() {
-        ensure!(std::time::Instant::now() < until, "no file has been rewritten");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    come(&mut wire)?;
     ensure!(answers(&mut wire)? == expected, "{:?}", answers(&mut wire)?);
     Ok(())
 }
@@ -122,5 +131,114 @@ fn filters_are_made_where_they_are_asked_for() -> Result<()> {
     wire.run("CREATE INDEX ON t USING bloom (part)")?;
     ensure!(filtered(&mut wire)?, "{:?}", lines(&mut wire, "EXPLAIN ANALYZE SELECT count(*) FROM t WHERE part = 1501"));
     ensure!(lines(&mut wire, "SELECT count(*) FROM t WHERE part = 1500")? == ["100"]);
+    Ok(())
+}
+
+/// What an index is accepted for it is used for: each type with a constant as programs write it.
+#[test]
+fn every_type_that_can_be_indexed_is_looked_up() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TYPE mood AS ENUM ('sad', 'fine', 'glad')")?;
+    wire.run("CREATE DOMAIN code AS varchar(8) CHECK (value <> '')")?;
+    wire.run("CREATE DOMAIN small AS int CHECK (value < 1000)")?;
+    for (ty, value, asked, rows) in [
+        ("int", "i % 100", "= 7", 200),
+        ("smallint", "i % 100", "= 7", 200),
+        ("bigint", "i % 100", "IN (7, 8)", 400),
+        ("boolean", "i % 100 = 1", "= true", 200),
+        ("boolean", "i % 100 = 1", "", 200),
+        ("real", "i % 100 / 4.0", "= 1.75", 200),
+        ("real", "i % 100 / 4.0", ">= 24.5", 400),
+        ("float8", "CASE WHEN i % 100 = 3 THEN 'NaN'::float8 ELSE i % 100 END", "= 'NaN'", 200),
+        ("numeric(8,2)", "i % 100", "= 7.00", 200),
+        ("numeric(30,2)", "i % 100", "< 2", 400),
+        ("numeric", "i % 100", "= 7.000", 200),
+        ("numeric", "i % 100", "> 97.5", 400),
+        ("text", "'t' || i % 100", "= 't7'", 200),
+        ("text", "'t' || i % 100", "LIKE 't7%'", 2_200),
+        ("varchar", "'t' || i % 100", "= 't7'", 200),
+        ("varchar(5)", "'t' || i % 100", "IN ('t7', 't8')", 400),
+        ("varchar(5)", "'t' || i % 100", "LIKE 't9_'", 2_000),
+        ("char(5)", "'t' || i % 100", "= 't7'", 200),
+        ("code", "'t' || i % 100", "= 't7'", 200),
+        ("small", "i % 100", "= 7", 200),
+        ("bytea", "('t' || i % 100)::bytea", "= 't7'", 200),
+        ("uuid", "md5((i % 100)::text)::uuid", "= md5('7')::uuid", 200),
+        ("date", "date '2024-01-01' + i % 100", "= '2024-01-08'", 200),
+        ("date", "date '2024-01-01' + i % 100", "< timestamp '2024-01-02 12:00'", 400),
+        ("time", "time '00:00' + i % 100 * interval '1 minute'", "= '00:07'", 200),
+        ("timestamp", "timestamp '2024-01-01' + i % 100 * interval '1 h'", "= '2024-01-01 07:00'", 200),
+        (
+            "timestamptz",
+            "timestamptz '2024-01-01' + i % 100 * interval '1 h'",
+            "= timestamptz '2024-01-01' + interval '7 h'",
+            200,
+        ),
+        ("mood", "CASE i % 100 WHEN 7 THEN 'glad' WHEN 8 THEN 'fine' ELSE 'sad' END::mood", "= 'glad'", 200),
+        ("mood", "CASE i % 100 WHEN 7 THEN 'glad' WHEN 8 THEN 'fine' ELSE 'sad' END::mood", "> 'sad'", 400),
+        ("int", "CASE WHEN i % 100 = 7 THEN NULL ELSE i END", "IS NULL", 200),
+    ] {
+        let what = format!("{ty} {asked}");
+        wire.run(&format!("CREATE TABLE t (id int PRIMARY KEY, v {ty})"))?;
+        wire.run(&format!("INSERT INTO t SELECT i, {value} FROM generate_series(1, 20000) i"))?;
+        wire.run("CREATE INDEX ON t USING bitmap (v)")?;
+        wire.run("VACUUM t")?;
+        let condition = format!("v {asked}");
+        ensure!(
+            lines(&mut wire, &format!("SELECT count(*) FROM t WHERE {condition}"))? == [rows.to_string()],
+            "{what}"
+        );
+        let found = chosen(&mut wire, &condition)?;
+        // A tenth of the rows is more than bitmaps name.
+        let expected = (rows <= 20_000 / 16).then_some(rows);
+        ensure!(found == expected, "{what}: {found:?}");
+        wire.run("DROP TABLE t")?;
+    }
+    for ty in ["interval", "jsonb", "int[]", "inet", "oid", "name", "money", "int4range", "timetz", "bit(3)"] {
+        wire.run(&format!("CREATE TABLE t (id int PRIMARY KEY, v {ty})"))?;
+        for method in ["bitmap", "bloom"] {
+            let refused = wire.simple(&format!("CREATE INDEX ON t USING {method} (v)"), None)?;
+            ensure!(refused.sqlstate() == Some("42704"), "{ty}, {method}: {refused:?}");
+        }
+        wire.run("DROP TABLE t")?;
+    }
+    Ok(())
+}
+
+/// CREATE INDEX is part of its transaction, however that was begun.
+#[test]
+fn an_index_comes_with_its_transaction_or_not_at_all() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    filled(&mut wire)?;
+    let indexes = |wire: &mut Wire| lines(wire, "SELECT count(*) FROM pg_indexes WHERE tablename = 't'");
+    for broken in [
+        "CREATE INDEX a ON t USING bitmap (kind); SELECT 1/0",
+        "CREATE INDEX a ON t USING bitmap (kind); CREATE INDEX b ON t USING bloom (name); INSERT INTO t VALUES (1)",
+        "DROP INDEX IF EXISTS b; CREATE INDEX a ON t USING bitmap (kind); SELECT 1/0",
+        "SELECT count(*) FROM t; CREATE INDEX a ON t USING bitmap (kind); SELECT 1/0",
+        "BEGIN; CREATE INDEX a ON t USING bitmap (kind); SELECT 1/0; COMMIT",
+    ] {
+        ensure!(wire.simple(broken, None)?.sqlstate().is_some(), "{broken}");
+        wire.simple("ROLLBACK", None)?;
+        ensure!(indexes(&mut wire)? == ["1"], "{broken}");
+    }
+    // Locks are held to the end of the message.
+    let mut other = server.connect()?;
+    other.run("SET lock_timeout = '200ms'")?;
+    let held = std::thread::spawn(move || -> Result<Wire> {
+        wire.simple(
+            "SELECT id FROM t WHERE id = 1 FOR UPDATE; CREATE INDEX a ON t USING bitmap (kind); SELECT pg_sleep(1.5)",
+            None,
+        )?;
+        Ok(wire)
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let refused = other.simple("UPDATE t SET kind = 3 WHERE id = 1", None)?;
+    ensure!(refused.sqlstate() == Some("55P03"), "{refused:?}");
+    let mut wire = held.join().map_err(|_| anyhow::anyhow!("the holder panicked"))??;
+    ensure!(indexes(&mut wire)? == ["2"]);
+    ensure!(chosen(&mut wire, "kind = 7")?.is_some(), "it is complete when the message is answered");
     Ok(())
 }

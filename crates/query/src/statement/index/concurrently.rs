@@ -38,7 +38,7 @@ async fn create_index(session: &mut Session, create: &CreateIndex, sql: &Arc<str
     }
     let Some((table, index)) = declared(session, create, LOCK, sql).await? else { return Ok(()) };
     if index.rests_in_files() {
-        return super::in_files::create(session, &table, &index).await;
+        return super::in_files::create(session, &table, &index);
     }
     begin(session, table.id, &index)?;
     build(session, table.id, index.id).await?;

@@ -2,12 +2,14 @@
 //! whoever writes a file writes them beside its columns, and files of before are rewritten
 //! (`docs/decisions/0026-indexes-in-files.md`).
 
-use crate::error::{Result, SqlError};
+use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
+use crate::session::interrupt::guard;
 use crate::syntax::{CreateIndex, ElementOf};
 use basalt_engine::CatalogEdit;
+use basalt_exec::Stop;
 use basalt_types::schema::IndexDef;
-use basalt_types::{DataType, TableDef};
+use basalt_types::{DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
 /// 0A000 for what such an index cannot have.
@@ -39,22 +41,35 @@ pub(super) fn is_indexable(ty: &DataType, method: &str) -> bool {
     basalt_engine::has_file_index(ty, method)
 }
 
-/// Enters the index. Outside of a transaction block, or CONCURRENTLY, all columnar files have it on return; otherwise they
-/// get it in the background once the transaction has committed.
-pub(super) async fn create(session: &mut Session, table: &Arc<TableDef>, index: &Arc<IndexDef>) -> Result<()> {
-    let alone = session.refuse_in_block("CREATE INDEX").is_ok();
+/// Enters the index. Files of before get it once the transaction has committed: before its message is answered, if it is
+/// no transaction block ([`renew`]), otherwise in the background.
+pub(super) fn create(session: &mut Session, table: &TableDef, index: &Arc<IndexDef>) -> Result<()> {
     session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
-    if !alone {
-        return Ok(());
-    }
-    session.commit_alone().await?;
-    session.next_statement()?;
-    let (engine, table) = (session.db.engine().clone(), table.id);
-    let renewed = session.db.runtime().handle().spawn_blocking(move || engine.renew_files(table)).await;
-    match renewed.map_err(|error| SqlError::internal(error.to_string()))? {
-        // Dropped meanwhile.
-        Ok(()) | Err(basalt_engine::Error::TableGone(_)) => Ok(()),
-        Err(error) => Err(error.into()),
+    session.block.renewed.push(table.id);
+    Ok(())
+}
+
+/// Rewrites the files of tables that have got such an index. What hinders or ends it is a warning: the index is there, and
+/// the background goes on.
+pub(crate) async fn renew(session: &mut Session, tables: Vec<ObjectId>) {
+    for table in tables {
+        let (engine, stop) = (session.db.engine().clone(), Stop::default());
+        let goes_on = stop.clone();
+        let work = move || match engine.renew_files(table, &|| !goes_on.is_set()) {
+            // Dropped meanwhile.
+            Err(basalt_engine::Error::TableGone(_)) => Ok(true),
+            renewed => Ok(renewed?),
+        };
+        let running = session.db.runtime().spawn_blocking(stop, work);
+        let (interrupt, deadline) = (session.interrupt.clone(), session.deadline);
+        let why = match guard(&interrupt, deadline, running.wait()).await {
+            Ok(true) => continue,
+            Ok(false) => "rows of some are being changed".to_string(),
+            Err(error) => error.message,
+        };
+        let warning = format!("not all files have the new index yet: {why}");
+        let warning = SqlError::notice(Severity::Warning, "01000", warning);
+        session.notice(warning.with_hint("They get it in the background, or by VACUUM (FULL)."));
     }
 }
 

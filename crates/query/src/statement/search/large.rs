@@ -54,7 +54,7 @@ impl Large {
 
 /// Nothing follows from a row's end: it has no entries in indexes, and nobody refers to it.
 fn can_delete(path: &RowPath, catalog: &Catalog) -> bool {
-    path.table.indexes.is_empty() && !catalog.is_referenced(path.table.id)
+    !path.table.has_entries() && !catalog.is_referenced(path.table.id)
 }
 
 /// Nothing follows from what is set: rows keep their keys, their entries in indexes and their references.
@@ -67,7 +67,7 @@ fn can_update(path: &RowPath, catalog: &Catalog, set: &[(ColumnId, usize)]) -> b
     !catalog.is_referenced(table.id)
         && table.primary_key.iter().all(|key| keeps(&key.columns))
         && table.foreign_keys.iter().all(|key| keeps_reference(key))
-        && table.indexes.iter().all(|index| {
+        && table.indexes.iter().filter(|index| index.loses_entries()).all(|index| {
             let keeps_key = index.plain_columns().is_some_and(|columns| keeps(&columns));
             index.predicate.is_none() && keeps_key && (!index.is_covering() || keeps(&index.include))
         })
