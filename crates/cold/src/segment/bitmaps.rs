@@ -1,7 +1,7 @@
 //! Bitmaps of columns: which rows of a file hold which values (Krypton, section 6: equality and range bitmaps).
 //!
 //! For each column that an index asks for, a file has the different values in ascending order, and for each of them the rows
-//! that hold it, as a Roaring bitmap where they are more than a few. Values and rows come in pages, of which a search reads
+//! that hold it, packed or as a Roaring bitmap, whichever is smaller. Values and rows come in pages, of which a search reads
 //! one or two; the rows of neighbours lie side by side, so a range of values is one run of them. Conditions on such columns,
 //! and on several of them together, name rows before anything of a column is read.
 //!
@@ -20,6 +20,7 @@ use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::ints::Ints;
 use crate::encoding::{Damage, Decoded, first_where, take_array};
 use crate::frame::{Extent, FramedFile, SECTION_BITMAPS, Section, take_u32};
+use arrow_buffer::{BooleanBuffer, Buffer};
 use basalt_types::{ColumnId, ColumnPredicate};
 use roaring::RoaringBitmap;
 use std::cmp::Ordering;
@@ -27,16 +28,21 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use wanted::{Key, Wanted};
 
-/// Lists of rows are read up to so many bytes for each row of the file: more of them take as long as to ask the condition
-/// of all rows.
-const LIST_BYTES_PER_ROW: f64 = 0.25;
+/// Rows of the file for each byte of lists that are read for a column, beside others, and alone: more of them take as long
+/// as to ask the condition of all rows.
+const ROWS_PER_BYTE: usize = 8;
+const ROWS_PER_BYTE_ALONE: usize = 24;
+/// So many bytes of lists are read in any case.
+const BUDGET_MIN: usize = 4 << 10;
+/// What a list costs besides its bytes.
+const LIST_COST: usize = 32;
 /// Rows are named where no more than one in so many is wanted. Otherwise conditions find them as fast, where columns rest.
-const ROWS_SHARE: u64 = 16;
+const ROWS_SHARE: usize = 32;
 
-/// Rows in a list, or what comes first in it: an ordinal alone; ordinals; a Roaring bitmap in the portable format.
+/// A list is one ordinal; or begins with what follows: ordinals as integers, or a Roaring bitmap in the portable format.
 const ONE_BYTES: usize = 4;
-const FEW: u8 = 0;
-const MANY: u8 = 1;
+const PACKED: u8 = 0;
+const ROARING: u8 = 1;
 
 /// Whether a column's values have an order that its bytes tell.
 pub(super) fn are_possible(column: &SegmentColumn) -> bool {
@@ -46,8 +52,9 @@ pub(super) fn are_possible(column: &SegmentColumn) -> bool {
 /// The rows of a file that satisfy predicates.
 #[derive(Debug)]
 pub struct ChosenRows {
-    /// Their ordinals.
-    pub rows: RoaringBitmap,
+    /// A bit for each row of the file.
+    pub rows: BooleanBuffer,
+    pub count: usize,
     /// Of each predicate, whether the rows are those that satisfy it. Others have not been asked.
     pub told: Arc<[bool]>,
 }
@@ -118,49 +125,35 @@ impl Bitmaps {
     }
 
     /// The rows that satisfy the predicates that are wanted; `None` if they are too many, or nothing is known.
-    fn rows(&self, file: &FramedFile, rows: u32, wanted: &Wanted) -> Result<Option<RoaringBitmap>> {
-        if wanted.told.is_empty() {
-            return Ok(None);
-        }
+    fn rows(&self, file: &FramedFile, rows: u32, wanted: &Wanted, mut budget: usize) -> Result<Option<RowSet>> {
         let Some(directory) = self.directory(file)? else { return Ok(None) };
-        let mut budget = (f64::from(rows) * LIST_BYTES_PER_ROW) as usize;
+        let mut found = RowSet::new(rows);
         if wanted.null {
-            return match directory.nulls {
-                Some(nulls) if nulls.bytes as usize > budget => Ok(None),
-                Some(nulls) if !wanted.is_by_value() => {
-                    let block = file.block(nulls)?;
-                    let read = bitmap(&block).and_then(|nulls| within(nulls, rows));
-                    read.map(Some).map_err(|damage| file.damaged(nulls.offset, damage))
+            if let Some(nulls) = directory.nulls.filter(|_| !wanted.is_by_value()) {
+                if nulls.bytes as usize > budget {
+                    return Ok(None);
                 }
-                _ => Ok(Some(RoaringBitmap::new())),
-            };
+                let block = file.block(nulls)?;
+                add_list(&block, &mut found).map_err(|damage| file.damaged(nulls.offset, damage))?;
+            }
+            return Ok(Some(found));
         }
         let search = Search { directory, file };
-        let mut found = RoaringBitmap::new();
-        let mut few = Vec::new();
         for range in search.places(wanted)? {
-            if !search.add(range, (&mut found, &mut few), &mut budget)? {
+            if !search.add(range, &mut found, &mut budget)? {
                 return Ok(None);
             }
         }
-        few.sort_unstable();
-        few.dedup();
-        found |= RoaringBitmap::from_sorted_iter(few).expect("they are sorted");
-        within(found, rows).map(Some).map_err(|damage| search.damaged(0, damage))
+        Ok(Some(found))
     }
 
     /// Reads all of them past the cache.
     pub fn verify(&self, file: &FramedFile, rows: u32) -> Result<()> {
         let Some(directory) = self.directory(file)? else { return Ok(()) };
-        let mut all = RoaringBitmap::new();
-        let mut listed = 0;
-        let mut add = |bitmap: RoaringBitmap| {
-            listed += bitmap.len();
-            all |= bitmap;
-        };
+        let mut all = RowSet::new(rows);
         if let Some(nulls) = directory.nulls {
-            let read = bitmap(&file.read_checked(nulls)?);
-            add(read.map_err(|damage| file.damaged(nulls.offset, damage))?);
+            let block = file.read_checked(nulls)?;
+            add_list(&block, &mut all).map_err(|damage| file.damaged(nulls.offset, damage))?;
         }
         for (at, page) in directory.pages.iter().enumerate() {
             let (values_at, lists_at) = (page.values.0, page.lists.0);
@@ -176,18 +169,12 @@ impl Bitmaps {
             }
             let lists = file.read_checked(lists_at)?;
             let read = Lists::parse(&lists, page.count).and_then(|lists| {
-                (0..page.count).try_for_each(|value| {
-                    let mut few = Vec::new();
-                    match lists.read(value, &mut few)? {
-                        Some(many) => add(many),
-                        None => add(few.into_iter().collect()),
-                    }
-                    Ok(())
-                })
+                (0..page.count).try_for_each(|value| add_list(lists.bytes(value..value + 1)?, &mut all))
             });
             read.map_err(|damage| file.damaged(lists_at.offset, damage))?;
         }
-        match listed == u64::from(rows) && all.len() == listed && all.max().is_none_or(|last| last < rows) {
+        let different: usize = all.words.iter().map(|word| word.count_ones() as usize).sum();
+        match all.count == rows as usize && different == all.count {
             true => Ok(()),
             false => Err(file.damaged(0, Damage("bitmaps that miss or repeat rows"))),
         }
@@ -203,29 +190,87 @@ pub(super) fn chosen(
     predicates: &[ColumnPredicate],
     columns: &[ColumnId],
 ) -> Result<Option<ChosenRows>> {
+    let asked: Vec<(&Bitmaps, Wanted)> = bitmaps
+        .iter()
+        .filter(|bitmaps| columns.contains(&bitmaps.column()))
+        .map(|bitmaps| (bitmaps, Wanted::of(&bitmaps.column, predicates)))
+        .filter(|(_, wanted)| !wanted.told.is_empty())
+        .collect();
+    let budget = rows as usize / if asked.len() == 1 { ROWS_PER_BYTE_ALONE } else { ROWS_PER_BYTE } + BUDGET_MIN;
     let mut told = vec![false; predicates.len()];
-    let mut all: Option<RoaringBitmap> = None;
-    for of_column in bitmaps.iter().filter(|bitmaps| columns.contains(&bitmaps.column())) {
-        let wanted = Wanted::of(&of_column.column, predicates);
-        let Some(own) = of_column.rows(file, rows, &wanted)? else { continue };
+    let mut all: Option<RowSet> = None;
+    for (of_column, wanted) in asked {
+        let Some(own) = of_column.rows(file, rows, &wanted, budget)? else { continue };
         wanted.told.iter().for_each(|at| told[*at] = true);
         match &mut all {
             None => all = Some(own),
-            Some(all) => *all &= own,
+            Some(all) => all.retain(&own),
         }
     }
-    let chosen = all.filter(|all| all.len() <= u64::from(rows) / ROWS_SHARE);
-    Ok(chosen.map(|rows| ChosenRows { rows, told: told.into() }))
+    let Some(all) = all.filter(|all| all.count <= rows as usize / ROWS_SHARE) else { return Ok(None) };
+    let (count, words) = (all.count, Buffer::from_vec(all.words));
+    Ok(Some(ChosenRows { rows: BooleanBuffer::new(words, 0, rows as usize), count, told: told.into() }))
 }
 
-fn bitmap(bytes: &[u8]) -> Decoded<RoaringBitmap> {
-    RoaringBitmap::deserialize_from(bytes).map_err(|_| Damage("a bitmap of rows"))
+/// Rows of a file.
+struct RowSet {
+    /// A bit for each.
+    words: Vec<u64>,
+    count: usize,
+    rows: u32,
+    scratch: Vec<u32>,
 }
 
-fn within(found: RoaringBitmap, rows: u32) -> Decoded<RoaringBitmap> {
-    match found.max().is_none_or(|last| last < rows) {
-        true => Ok(found),
-        false => Err(Damage("bitmaps with rows beyond their file")),
+impl RowSet {
+    fn new(rows: u32) -> RowSet {
+        RowSet { words: vec![0; rows.div_ceil(64) as usize], count: 0, rows, scratch: Vec::new() }
+    }
+
+    /// Adds rows, of which none is there yet.
+    fn add(&mut self, ordinals: impl Iterator<Item = u32>) -> Decoded<()> {
+        for ordinal in ordinals {
+            if ordinal >= self.rows {
+                return Err(Damage("bitmaps with rows beyond their file"));
+            }
+            self.words[ordinal as usize / 64] |= 1 << (ordinal % 64);
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Leaves those that are also in the other.
+    fn retain(&mut self, other: &RowSet) {
+        self.count = 0;
+        for (own, other) in self.words.iter_mut().zip(&other.words) {
+            *own &= other;
+            self.count += own.count_ones() as usize;
+        }
+    }
+}
+
+/// Adds the rows of a list.
+fn add_list(list: &[u8], found: &mut RowSet) -> Decoded<()> {
+    const WHAT: &str = "a list of rows";
+    if let Ok(one) = <[u8; ONE_BYTES]>::try_from(list) {
+        return found.add(std::iter::once(u32::from_le_bytes(one)));
+    }
+    match list {
+        [PACKED, rest @ ..] => {
+            let mut rest = rest;
+            let count = take_u32(&mut rest, WHAT)?;
+            if count > found.rows {
+                return Err(Damage(WHAT));
+            }
+            let ordinals = Ints::parse(&mut rest, count as usize)?;
+            let mut scratch = std::mem::take(&mut found.scratch);
+            scratch.clear();
+            ordinals.decode(&mut scratch)?;
+            found.add(scratch.iter().copied())?;
+            found.scratch = scratch;
+            if rest.is_empty() { Ok(()) } else { Err(Damage(WHAT)) }
+        }
+        [ROARING, bitmap @ ..] => found.add(RoaringBitmap::deserialize_from(bitmap).map_err(|_| Damage(WHAT))?.iter()),
+        _ => Err(Damage(WHAT)),
     }
 }
 
@@ -324,12 +369,7 @@ impl Search<'_> {
     }
 
     /// Adds the rows of the values in a range; whether the lists of these are within the budget.
-    fn add(
-        &self,
-        range: Range<Place>,
-        (found, few): (&mut RoaringBitmap, &mut Vec<u32>),
-        budget: &mut usize,
-    ) -> Result<bool> {
+    fn add(&self, range: Range<Place>, found: &mut RowSet, budget: &mut usize) -> Result<bool> {
         let (first, last) = (range.start, range.end);
         for page in first.0..self.directory.pages.len().min(last.0 + 1) {
             let Page { count, lists: (at, slot), .. } = &self.directory.pages[page];
@@ -344,15 +384,14 @@ impl Search<'_> {
             let block = self.file.block_of(slot, *at)?;
             let added = Lists::parse(&block, *count).and_then(|lists| {
                 let bytes = lists.bytes(from..to)?.len();
-                if bytes > *budget {
+                // Lists of one row cost little besides.
+                let is_ones = bytes == ONE_BYTES * (to - from);
+                let cost = bytes + if is_ones { bytes } else { LIST_COST * (to - from) };
+                if cost > *budget {
                     return Ok(false);
                 }
-                *budget -= bytes;
-                for value in from..to {
-                    if let Some(many) = lists.read(value, few)? {
-                        *found |= many;
-                    }
-                }
+                *budget -= cost;
+                (from..to).try_for_each(|value| add_list(lists.bytes(value..value + 1)?, found))?;
                 Ok(true)
             });
             if !added.map_err(|damage| self.damaged(at.offset, damage))? {
@@ -441,20 +480,6 @@ impl<'b> Lists<'b> {
         let end = |values: usize| usize::try_from(if values == 0 { 0 } else { self.ends.get(values - 1) }).ok();
         let range = end(values.start).zip(end(values.end));
         range.and_then(|(from, to)| self.content.get(from..to)).ok_or(Damage("rows of bitmaps beyond their block"))
-    }
-
-    /// The rows of a value, or, if they are few, more of these.
-    fn read(&self, value: usize, few: &mut Vec<u32>) -> Decoded<Option<RoaringBitmap>> {
-        let list = self.bytes(value..value + 1)?;
-        let ordinals = match list {
-            list if list.len() == ONE_BYTES => list,
-            [FEW, ordinals @ ..] => ordinals,
-            [MANY, many @ ..] => return bitmap(many).map(Some),
-            _ => return Err(Damage("unknown form of a list of rows")),
-        };
-        let (ordinals, rest) = ordinals.as_chunks::<4>();
-        few.extend(ordinals.iter().map(|ordinal| u32::from_le_bytes(*ordinal)));
-        if rest.is_empty() { Ok(None) } else { Err(Damage("a list of rows that ends within one")) }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::data_file::DataFile;
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use arrow_array::builder::{BinaryViewBuilder, Int64Builder};
 use arrow_array::{ArrayRef, BooleanArray, Int64Array};
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
 use basalt_cold::{ChosenRows, ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
 use basalt_types::automaton::Automaton;
@@ -163,7 +163,7 @@ impl Place {
             if let Some(chosen) = &chosen {
                 let stats = &self.shared.stats;
                 stats.bitmap_rows_total.fetch_add(u64::from(self.segment.rows()), Ordering::Relaxed);
-                stats.bitmap_rows_chosen.fetch_add(chosen.rows.len(), Ordering::Relaxed);
+                stats.bitmap_rows_chosen.fetch_add(chosen.count as u64, Ordering::Relaxed);
             }
             chosen
         });
@@ -204,7 +204,10 @@ impl Place {
     fn with_chosen(&self, row_group: usize, ranges: Vec<Range<u32>>) -> Result<Vec<Range<u32>>> {
         let Some(chosen) = self.chosen()? else { return Ok(ranges) };
         let first = self.segment.row_groups()[row_group].first_ordinal;
-        let has_rows = |page: &Range<u32>| chosen.rows.range(first + page.start..first + page.end).next().is_some();
+        let has_rows = |page: &Range<u32>| {
+            let of_page = || chosen.rows.slice((first + page.start) as usize, page.len());
+            chosen.count > 0 && of_page().set_indices().next().is_some()
+        };
         let mut left: Vec<Range<u32>> = Vec::new();
         for page in ranges.into_iter().flat_map(pages_of).filter(has_rows) {
             match left.last_mut() {
@@ -441,16 +444,8 @@ impl ColdScan {
         let at = &self.place.shared.read.at;
         let txns = &*self.place.shared.read.engine.txns;
         let live = self.place.file.deletes.live(self.ordinals(rows), at, txns);
-        let chosen = self.chosen().map(|chosen| {
-            let ordinals = self.ordinals(rows);
-            let mut left = BooleanBufferBuilder::new(rows.len());
-            left.append_n(rows.len(), false);
-            chosen
-                .rows
-                .range(ordinals.clone())
-                .for_each(|ordinal| left.set_bit((ordinal - ordinals.start) as usize, true));
-            left.finish()
-        });
+        let ordinals = self.ordinals(rows);
+        let chosen = self.chosen().map(|chosen| chosen.rows.slice(ordinals.start as usize, ordinals.len()));
         let all = [self.arrived(rows, at, txns), live, chosen].into_iter().flatten();
         all.reduce(|some, others| &some & &others)
     }

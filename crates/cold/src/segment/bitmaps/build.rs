@@ -1,7 +1,7 @@
 //! Makes the bitmaps of a file: row group by row group which rows hold which values, and all of them together at the end.
 
 use super::wanted::{float_order, wide_order};
-use super::{FEW, MANY, are_possible};
+use super::{PACKED, ROARING, are_possible};
 use crate::Result;
 use crate::encoding::dictionary::{COUNT_MAX, SharedKind, encode_ints, encode_strings};
 use crate::encoding::ints;
@@ -22,8 +22,8 @@ const PAGE_VALUES: usize = 1 << 12;
 const PAGE_BYTES: usize = 32 << 10;
 /// A file whose different values take more has no bitmaps of the column.
 const VALUE_BYTES_MAX: usize = 256 << 20;
-/// Rows that are no bitmap yet.
-const FEW_ROWS: usize = 8;
+/// Fewer rows take less as integers.
+const ROARING_ROWS_MIN: usize = 256;
 
 /// Collects what a file's sections say.
 pub(in crate::segment) struct BitmapsBuilder {
@@ -216,15 +216,15 @@ fn write(groups: &[Group], sink: &mut FileSink) -> Result<Option<Extent>> {
         return Ok(None);
     }
     let nulls = (0..).zip(groups).flat_map(|(at, group)| ordinals(at, group.rows(group.ends.len() - 1)));
-    let mut nulls = RoaringBitmap::from_sorted_iter(nulls).expect("rows ascend");
+    let nulls: Vec<u32> = nulls.collect();
     let mut directory = Vec::new();
     varint::put(&mut directory, pages.count as u64);
     directory.append(&mut pages.entries);
     directory.push(u8::from(!nulls.is_empty()));
     if !nulls.is_empty() {
-        let mut block = Vec::new();
-        put_bitmap(&mut nulls, &mut block);
-        write_block(sink, &block)?.put(&mut directory);
+        let mut list = Vec::new();
+        put_rows(&nulls, &mut list);
+        write_block(sink, &list)?.put(&mut directory);
     }
     directory.push(kind as u8);
     directory.append(&mut fences);
@@ -233,11 +233,6 @@ fn write(groups: &[Group], sink: &mut FileSink) -> Result<Option<Extent>> {
 
 fn ordinals(group: u32, rows: &[u16]) -> impl Iterator<Item = u32> {
     rows.iter().map(move |row| group * ROW_GROUP_ROWS + u32::from(*row))
-}
-
-fn put_bitmap(bitmap: &mut RoaringBitmap, out: &mut Vec<u8>) {
-    bitmap.optimize();
-    bitmap.serialize_into(out).expect("memory takes all bytes");
 }
 
 /// What has been written of a column.
@@ -292,16 +287,29 @@ impl Pages {
 }
 
 /// Appends the rows of a value, which is given with its place in each row group that has it.
-fn put_list(groups: &[Group], places: impl Iterator<Item = (u32, u32)> + Clone, out: &mut Vec<u8>) {
+fn put_list(groups: &[Group], places: impl Iterator<Item = (u32, u32)>, out: &mut Vec<u8>) {
     let rows = |(group, value): (u32, u32)| ordinals(group, groups[group as usize].rows(value as usize));
-    let count: usize = places.clone().map(|(group, value)| groups[group as usize].rows(value as usize).len()).sum();
-    if count > FEW_ROWS {
-        out.push(MANY);
-        let mut bitmap = RoaringBitmap::from_sorted_iter(places.flat_map(rows)).expect("rows ascend");
-        return put_bitmap(&mut bitmap, out);
+    put_rows(&places.flat_map(rows).collect::<Vec<u32>>(), out);
+}
+
+/// Appends a list of rows, which ascend, in the smaller form.
+pub(super) fn put_rows(rows: &[u32], out: &mut Vec<u8>) {
+    if let [only] = rows {
+        return out.extend_from_slice(&only.to_le_bytes());
     }
-    if count > 1 {
-        out.push(FEW);
+    let from = out.len();
+    out.push(PACKED);
+    varint::put(out, rows.len() as u64);
+    ints::encode(&rows.iter().map(|row| i64::from(*row)).collect::<Vec<i64>>(), out);
+    // A list of four bytes is one row.
+    let is_one = out.len() - from == super::ONE_BYTES;
+    if rows.len() >= ROARING_ROWS_MIN || is_one {
+        let mut bitmap = RoaringBitmap::from_sorted_iter(rows.iter().copied()).expect("rows ascend");
+        bitmap.optimize();
+        if bitmap.serialized_size() + 1 < out.len() - from || is_one {
+            out.truncate(from);
+            out.push(ROARING);
+            bitmap.serialize_into(out).expect("memory takes all bytes");
+        }
     }
-    places.flat_map(rows).for_each(|ordinal| out.extend_from_slice(&ordinal.to_le_bytes()));
 }
