@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// Rounds of carrying marks over before a merge is put off.
 const CARRY_ROUNDS: usize = 50;
 
+/// Passes over the files of a tablet that lack something.
+const RENEW_ROUNDS: usize = 3;
+
 /// Where a row went: output number and ordinal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NewPlace {
@@ -63,22 +66,31 @@ impl Engine {
     pub fn renew_files(self: &Arc<Self>, table: ObjectId, goes_on: &dyn Fn() -> bool) -> Result<bool> {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        let asked = pick::Asked::of(table, &catalog);
         let mut is_whole = true;
         for id in table.tablets() {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
-            let mut moves = true;
-            while std::mem::take(&mut moves) {
-                for file in pick::strange(&self.mergeable(&tablet), &asked) {
+            // Merges may replace files before it is their turn, by others that are as they should be or not.
+            for _ in 0..RENEW_ROUNDS {
+                for file in self.strange(&tablet, &self.mergeable(&tablet))? {
                     if !goes_on() {
                         return Ok(false);
                     }
-                    moves |= self.compact(&tablet, vec![file])?;
+                    // What is asked for may be another by now.
+                    if !self.strange(&tablet, std::slice::from_ref(&file))?.is_empty() {
+                        self.compact(&tablet, vec![file])?;
+                    }
                 }
             }
-            is_whole &= pick::strange(&tablet.view().files, &asked).is_empty();
+            is_whole &= self.strange(&tablet, &tablet.view().files)?.is_empty();
         }
         Ok(is_whole)
+    }
+
+    /// Those of a tablet's columnar files that are not as its table asks for now.
+    fn strange(&self, tablet: &Tablet, files: &[Arc<FileEntry>]) -> Result<Vec<Arc<FileEntry>>> {
+        let catalog = self.catalog();
+        let table = catalog.table_of(tablet.id).ok_or(Error::TableGone(tablet.table))?;
+        Ok(pick::strange(files, &pick::Asked::of(table, &catalog)))
     }
 
     /// One round over a tablet, if something is worth merging. True if something was done. Rows stamped ≤

@@ -11,7 +11,7 @@ pub(crate) mod span;
 mod track;
 
 pub(crate) use like::ends_in_escape;
-pub use like::{LikePattern, Rest, Sought, beginning_of};
+pub use like::{LikePattern, Rest, Sought, beginning_of, next_beginning};
 
 use crate::error::{Error, Result};
 use crate::eval::bools;

@@ -168,8 +168,13 @@ pub(crate) fn encode_strings(strings: &Vec<&[u8]>, out: &mut Vec<u8>) {
             return bytes::encode_compressed(decoded_bytes, &codes, &ends, out);
         }
     }
+    encode_plain_strings(strings, out);
+}
+
+/// The same without symbols, which take long to find.
+pub(crate) fn encode_plain_strings(strings: &[&[u8]], out: &mut Vec<u8>) {
     out.push(0);
-    out.extend_from_slice(&count);
+    out.extend_from_slice(&(strings.len() as u32).to_le_bytes());
     bytes::encode(strings, out);
 }
 

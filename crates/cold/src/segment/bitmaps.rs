@@ -161,8 +161,9 @@ impl Bitmaps {
             let sound = values.and_then(|values| {
                 let (values, fences) = (Ascending::of(&values)?, Ascending::of(&directory.fences)?);
                 let begins = values.count == page.count && values.is_equal(0, &fences, at)?;
-                let goes_on = at + 1 == fences.count || values.is_below(values.count - 1, &fences, at + 1)?;
-                Ok(begins && goes_on && values.is_ascending()?)
+                let goes_on =
+                    begins && (at + 1 == fences.count || values.is_below(values.count - 1, &fences, at + 1)?);
+                Ok(goes_on && values.is_ascending()?)
             });
             if !sound.map_err(|damage| file.damaged(values_at.offset, damage))? {
                 return Err(file.damaged(values_at.offset, Damage("values of bitmaps out of order")));

@@ -7,7 +7,7 @@ use crate::program::{Condition, Def, Place, Program};
 use crate::scan::Scan;
 use basalt_engine::ScanSpec;
 use basalt_expr::context::EvalContext;
-use basalt_expr::pattern::{Rest, beginning_of};
+use basalt_expr::pattern::{Rest, beginning_of, next_beginning};
 use basalt_expr::tree::Expr;
 use basalt_types::span::Span;
 use basalt_types::{ColumnId, ColumnPredicate, CompareOp, DataType, Datum, PhysType};
@@ -246,10 +246,7 @@ fn beginning(column: ColumnId, function: &str, constant: &Datum) -> Option<(Vec<
         return Some((vec![compare(CompareOp::Eq, beginning.as_bytes())], true));
     }
     let mut predicates = vec![compare(CompareOp::GtEq, beginning.as_bytes())];
-    // No byte of a text in UTF-8 is 0xff.
-    let mut next = beginning.into_bytes();
-    *next.last_mut()? += 1;
-    predicates.push(compare(CompareOp::Lt, &next));
+    predicates.extend(next_beginning(&beginning).map(|next| compare(CompareOp::Lt, next.as_bytes())));
     Some((predicates, rest == Rest::Anything))
 }
 

@@ -109,6 +109,20 @@ pub fn beginning_of(function: &str, constant: &str) -> Option<(String, Rest)> {
     }
 }
 
+/// The least text that is greater than all that begin like this, by their bytes.
+pub fn next_beginning(beginning: &str) -> Option<String> {
+    let mut behind = beginning.to_string();
+    while let Some(last) = behind.pop() {
+        // Between them lies what is no character.
+        let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
+        if let Some(next) = next {
+            behind.push(next);
+            return Some(behind);
+        }
+    }
+    None
+}
+
 /// What is said of a pattern that ends in the escape character.
 pub(crate) fn ends_in_escape() -> Error {
     Error::new("22025", "LIKE pattern must not end with escape character")

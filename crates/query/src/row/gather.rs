@@ -8,7 +8,7 @@ use crate::bind::key_values::{Fitting, compared_as, comparison, fitting, sorts_a
 use crate::plan::{ColId, JoinKind, Plan, SortKey};
 use basalt_engine::Direction;
 use basalt_expr::functions::Volatility;
-use basalt_expr::pattern::{Rest, beginning_of};
+use basalt_expr::pattern::{Rest, beginning_of, next_beginning};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{IndexColumn, IndexDef};
 use basalt_types::{ColumnId, CompareOp, DataType, Datum, TableDef};
@@ -395,7 +395,7 @@ impl Finder<'_> {
         };
         let upper = match rest {
             Rest::Nothing => edge(&beginning, true),
-            Rest::Anything | Rest::Something => behind(&beginning).and_then(|behind| edge(&behind, false)),
+            Rest::Anything | Rest::Something => next_beginning(&beginning).and_then(|next| edge(&next, false)),
         };
         (edge(&beginning, true), upper)
     }
@@ -466,20 +466,6 @@ fn flag_of(term: &Term, condition: &Expr) -> Option<bool> {
         flag if term.ty.underlying() == &DataType::Bool && term.is(flag) => Some(true),
         _ => None,
     }
-}
-
-/// The least text that is greater than all that begin like this, by their bytes.
-fn behind(beginning: &str) -> Option<String> {
-    let mut behind = beginning.to_string();
-    while let Some(last) = behind.pop() {
-        // Between them lies what is no character.
-        let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
-        if let Some(next) = next {
-            behind.push(next);
-            return Some(behind);
-        }
-    }
-    None
 }
 
 /// The same comparison with its sides changed.

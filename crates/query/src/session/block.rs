@@ -1,6 +1,7 @@
 //! The transaction that a session is in: begun by BEGIN, or implicitly around one message's statements.
 
 use super::constraints::Constraints;
+use super::interrupt::Deadline;
 use super::offload::{Lent, Undoing};
 use super::{Session, TransactionStatus};
 use crate::database::Stats;
@@ -52,8 +53,9 @@ pub struct Block {
     /// On its way back, after an error or for ROLLBACK.
     pub(crate) undoing: Option<Undoing>,
     pub(crate) constraints: Constraints,
-    /// Tables that have got an index that rests in files. Those of an implicit block are renewed before it is answered.
-    pub(crate) renewed: Vec<ObjectId>,
+    /// Tables that have got an index that rests in files, each with when its statement must have ended. Those of an implicit
+    /// block are renewed before it is answered.
+    pub(crate) renewed: Vec<(ObjectId, Deadline)>,
 }
 
 impl Default for Block {

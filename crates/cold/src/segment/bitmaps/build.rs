@@ -3,7 +3,7 @@
 use super::wanted::{float_order, wide_order};
 use super::{PACKED, ROARING, are_possible};
 use crate::Result;
-use crate::encoding::dictionary::{COUNT_MAX, SharedKind, encode_ints, encode_strings};
+use crate::encoding::dictionary::{COUNT_MAX, SharedKind, encode_ints, encode_plain_strings};
 use crate::encoding::ints;
 use crate::frame::{Extent, SECTION_BITMAPS, Section, write_block};
 use crate::segment::values::{Values, validity};
@@ -20,8 +20,12 @@ use std::hash::Hash;
 /// A page is full with so many values, or bytes of values or of lists.
 const PAGE_VALUES: usize = 1 << 12;
 const PAGE_BYTES: usize = 32 << 10;
-/// A file whose different values take more has no bitmaps of the column.
-const VALUE_BYTES_MAX: usize = 256 << 20;
+/// What is held of a file's columns until it ends. Beyond that the one with the most goes without bitmaps.
+const HELD_BYTES_MAX: usize = 256 << 20;
+/// A column with a longer value has no bitmaps in the file, nor one whose different values are longer on average: they
+/// would take as much room as the column.
+const VALUE_LEN_MAX: usize = 8 << 10;
+const VALUE_LEN_MEAN_MAX: usize = 256;
 /// Fewer rows take less as integers.
 const ROARING_ROWS_MIN: usize = 256;
 
@@ -33,9 +37,9 @@ pub(in crate::segment) struct BitmapsBuilder {
 struct ColumnBuilder {
     /// Its place in the schema.
     at: usize,
-    /// `None`: its values are too large.
+    /// `None`: its values are too long, or too many.
     groups: Option<Vec<Group>>,
-    value_bytes: usize,
+    held_bytes: usize,
 }
 
 /// The values of a row group.
@@ -57,7 +61,7 @@ impl BitmapsBuilder {
     pub fn new(schema: &SegmentSchema, asked: &[ColumnId]) -> BitmapsBuilder {
         let wanted = |(_, column): &(usize, &SegmentColumn)| asked.contains(&column.id) && are_possible(column);
         let columns = schema.columns.iter().enumerate().filter(wanted);
-        let column = |(at, _)| ColumnBuilder { at, groups: Some(Vec::new()), value_bytes: 0 };
+        let column = |(at, _)| ColumnBuilder { at, groups: Some(Vec::new()), held_bytes: 0 };
         BitmapsBuilder { columns: columns.map(column).collect() }
     }
 
@@ -65,12 +69,18 @@ impl BitmapsBuilder {
     pub fn add(&mut self, schema: &SegmentSchema, pieces: &[Vec<ArrayRef>]) {
         for column in &mut self.columns {
             let Some(groups) = &mut column.groups else { continue };
-            let group = Group::of(&schema.columns[column.at], &pieces[column.at]);
-            column.value_bytes += group.value_bytes();
-            groups.push(group);
-            if column.value_bytes > VALUE_BYTES_MAX {
-                column.groups = None;
+            match Group::of(&schema.columns[column.at], &pieces[column.at]) {
+                Some(group) => {
+                    column.held_bytes += group.held_bytes();
+                    groups.push(group);
+                }
+                None => column.give_up(),
             }
+        }
+        while self.columns.iter().map(|column| column.held_bytes).sum::<usize>() > HELD_BYTES_MAX
+            && let Some(largest) = self.columns.iter_mut().max_by_key(|column| column.held_bytes)
+        {
+            largest.give_up();
         }
     }
 
@@ -88,11 +98,18 @@ impl BitmapsBuilder {
     }
 }
 
+impl ColumnBuilder {
+    fn give_up(&mut self) {
+        (self.groups, self.held_bytes) = (None, 0);
+    }
+}
+
 impl Group {
-    fn of(column: &SegmentColumn, pieces: &[ArrayRef]) -> Group {
+    /// `None`: its values are too long.
+    fn of(column: &SegmentColumn, pieces: &[ArrayRef]) -> Option<Group> {
         let valid = validity(pieces);
         let valid = valid.as_ref();
-        match Values::gather(column.ty, pieces) {
+        Some(match Values::gather(column.ty, pieces) {
             Values::Ints(mut ints) => {
                 if let Some(order) = float_order(column.ty) {
                     ints.iter_mut().for_each(|bits| *bits = order(*bits));
@@ -107,9 +124,15 @@ impl Group {
             Values::Strings(strings) => {
                 let comparable = |value| comparable(column.order, value).expect("only such columns have bitmaps");
                 let strings: Vec<&[u8]> = strings.into_iter().map(comparable).collect();
-                Group::listed(&strings, valid, Distinct::strings)
+                let is_value = |(row, _): &(usize, &&[u8])| valid.is_none_or(|valid| valid.value(*row));
+                let longest = strings.iter().enumerate().filter(is_value).map(|(_, value)| value.len()).max();
+                if longest.is_some_and(|longest| longest > VALUE_LEN_MAX) {
+                    return None;
+                }
+                let group = Group::listed(&strings, valid, Distinct::strings);
+                return Some(group).filter(Group::is_short);
             }
-        }
+        })
     }
 
     fn listed<T: Copy + Ord + Hash>(
@@ -136,10 +159,24 @@ impl Group {
         Group { values: keep(distinct), ends, rows }
     }
 
-    fn value_bytes(&self) -> usize {
-        match &self.values {
+    fn held_bytes(&self) -> usize {
+        let values = match &self.values {
             Distinct::Ints(ints) => size_of_val(ints.as_slice()),
-            Distinct::Strings(strings) => strings.iter().map(|string| string.len() + size_of::<Box<[u8]>>()).sum(),
+            Distinct::Strings(strings) => strings.iter().map(|string| string.len() + 2 * size_of::<Box<[u8]>>()).sum(),
+        };
+        // Each value has a place when all are put in order.
+        values
+            + self.ends.len() * (size_of::<u32>() + size_of::<(&[u8], u32, u32)>())
+            + size_of_val(self.rows.as_slice())
+    }
+
+    fn is_short(&self) -> bool {
+        match &self.values {
+            Distinct::Ints(_) => true,
+            Distinct::Strings(strings) => {
+                let bytes: usize = strings.iter().map(|string| string.len()).sum();
+                bytes <= strings.len() * VALUE_LEN_MEAN_MAX
+            }
         }
     }
 
@@ -201,8 +238,9 @@ fn write(groups: &[Group], sink: &mut FileSink) -> Result<Option<Extent>> {
     let mut fences = Vec::new();
     let kind = match groups.first().map(|group| &group.values) {
         Some(Distinct::Strings(_)) => {
-            let firsts = pages.write(groups, Group::strings, |string: &&[u8]| string.len(), encode_strings, sink)?;
-            encode_strings(&firsts, &mut fences);
+            let encode = |strings: &Vec<&[u8]>, out: &mut Vec<u8>| encode_plain_strings(strings, out);
+            let firsts = pages.write(groups, Group::strings, |string: &&[u8]| string.len(), encode, sink)?;
+            encode_plain_strings(&firsts, &mut fences);
             SharedKind::Strings
         }
         _ => {

@@ -4,7 +4,7 @@
 
 use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
-use crate::session::interrupt::guard;
+use crate::session::interrupt::{Deadline, guard};
 use crate::syntax::{CreateIndex, ElementOf};
 use basalt_engine::CatalogEdit;
 use basalt_exec::Stop;
@@ -45,14 +45,20 @@ pub(super) fn is_indexable(ty: &DataType, method: &str) -> bool {
 /// no transaction block ([`renew`]), otherwise in the background.
 pub(super) fn create(session: &mut Session, table: &TableDef, index: &Arc<IndexDef>) -> Result<()> {
     session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
-    session.block.renewed.push(table.id);
+    session.block.renewed.push((table.id, session.deadline));
     Ok(())
 }
 
 /// Rewrites the files of tables that have got such an index. What hinders or ends it is a warning: the index is there, and
 /// the background goes on.
-pub(crate) async fn renew(session: &mut Session, tables: Vec<ObjectId>) {
-    for table in tables {
+pub(crate) async fn renew(session: &mut Session, tables: Vec<(ObjectId, Deadline)>) {
+    if tables.is_empty() {
+        return;
+    }
+    // The statement that asked for it has ended, but whoever sent it waits, and may cancel.
+    session.interrupt.start();
+    let state = std::mem::replace(&mut session.info.lock().state, "active");
+    for (table, deadline) in tables {
         let (engine, stop) = (session.db.engine().clone(), Stop::default());
         let goes_on = stop.clone();
         let work = move || match engine.renew_files(table, &|| !goes_on.is_set()) {
@@ -61,16 +67,18 @@ pub(crate) async fn renew(session: &mut Session, tables: Vec<ObjectId>) {
             renewed => Ok(renewed?),
         };
         let running = session.db.runtime().spawn_blocking(stop, work);
-        let (interrupt, deadline) = (session.interrupt.clone(), session.deadline);
+        let interrupt = session.interrupt.clone();
         let why = match guard(&interrupt, deadline, running.wait()).await {
             Ok(true) => continue,
-            Ok(false) => "rows of some are being changed".to_string(),
+            Ok(false) => "many rows of some are being changed".to_string(),
             Err(error) => error.message,
         };
         let warning = format!("not all files have the new index yet: {why}");
         let warning = SqlError::notice(Severity::Warning, "01000", warning);
         session.notice(warning.with_hint("They get it in the background, or by VACUUM (FULL)."));
     }
+    session.interrupt.stop();
+    session.info.lock().state = state;
 }
 
 #[cfg(test)]
