@@ -120,7 +120,7 @@ impl<'b> Batch<'b> {
         let rows = block.rows();
         let Some(visible) = block.visible() else { return Batch::new(Source::Block(block), rows, work) };
         if visible.count_set_bits() * SPARSE < rows {
-            let visible: Vec<u32> = visible.set_indices().map(|row| row as u32).collect();
+            let visible: Vec<u32> = visible.set_indices_u32().collect();
             let mut batch = Batch::new(Source::Block(block), rows, work);
             batch.choose(&visible);
             return batch;

@@ -30,14 +30,14 @@ use wanted::{Key, Wanted};
 
 /// Rows of the file for each byte of lists that are read for a column, beside others, and alone: more of them take as long
 /// as to ask the condition of all rows.
-const ROWS_PER_BYTE: usize = 8;
-const ROWS_PER_BYTE_ALONE: usize = 24;
+const ROWS_PER_BYTE: usize = 24;
+const ROWS_PER_BYTE_ALONE: usize = 96;
 /// So many bytes of lists are read in any case.
 const BUDGET_MIN: usize = 4 << 10;
 /// What a list costs besides its bytes.
 const LIST_COST: usize = 32;
 /// Rows are named where no more than one in so many is wanted. Otherwise conditions find them as fast, where columns rest.
-const ROWS_SHARE: usize = 32;
+const ROWS_SHARE: usize = 128;
 
 /// A list is one ordinal; or begins with what follows: ordinals as integers, or a Roaring bitmap in the portable format.
 const ONE_BYTES: usize = 4;
@@ -372,15 +372,16 @@ impl Search<'_> {
     /// Adds the rows of the values in a range; whether the lists of these are within the budget.
     fn add(&self, range: Range<Place>, found: &mut RowSet, budget: &mut usize) -> Result<bool> {
         let (first, last) = (range.start, range.end);
+        let inner = self.directory.pages.get(first.0 + 1..last.0).unwrap_or_default();
+        if inner.iter().map(|page| page.lists.0.bytes as usize).sum::<usize>() > *budget {
+            return Ok(false);
+        }
         for page in first.0..self.directory.pages.len().min(last.0 + 1) {
             let Page { count, lists: (at, slot), .. } = &self.directory.pages[page];
             let from = if page == first.0 { first.1 } else { 0 };
             let to = if page == last.0 { last.1 } else { *count };
             if from >= to {
                 continue;
-            }
-            if from == 0 && to == *count && at.bytes as usize > *budget {
-                return Ok(false);
             }
             let block = self.file.block_of(slot, *at)?;
             let added = Lists::parse(&block, *count).and_then(|lists| {

@@ -96,7 +96,7 @@ fn check(segment: &Segment, cells: &[Cell], predicates: &[ColumnPredicate]) -> u
             1
         }
         None => {
-            let most = segment.rows() as usize / 100;
+            let most = segment.rows() as usize / 600;
             assert!(
                 expected.len() > most || columns.len() > 1,
                 "{} rows are not chosen: {predicates:?}",
@@ -132,7 +132,7 @@ fn check_type(ty: DataType, cell: Cell) {
             known += check(&segment, &[cell], &range);
         }
     }
-    assert!(known >= 5, "{known}");
+    assert!(known >= 3, "{known}");
     check(&segment, &[cell], &[ColumnPredicate::IsNull { column: ColumnId(2) }]);
     check(&segment, &[cell], &[ColumnPredicate::IsNotNull { column: ColumnId(2) }]);
 }
@@ -157,7 +157,7 @@ fn clustered_and_very_frequent_values() {
 
 #[test]
 fn booleans_floats_and_wide_numbers() {
-    let truth: Cell = |row| if row % 50 == 0 { Datum::Null } else { Datum::Bool(row % 40 == 1) };
+    let truth: Cell = |row| if row % 50 == 0 { Datum::Null } else { Datum::Bool(row % 400 == 1) };
     let segment = segment(&[(DataType::Bool, truth), (DataType::Int4, |_| Datum::I32(0))], ROWS);
     assert_eq!(check(&segment, &[truth], &[compare(2, CompareOp::Eq, Datum::Bool(true))]), 1);
     check_type(DataType::Float8, |row| {
@@ -208,15 +208,15 @@ fn texts_and_other_bytes() {
 #[test]
 fn several_columns_together() {
     let cells: [Cell; 2] =
-        [|row| Datum::I32((scatter(row) % 8) as i32), |row| Datum::text(&format!("v{}", scatter(row ^ 1 << 40) % 8))];
+        [|row| Datum::I32((scatter(row) % 90) as i32), |row| Datum::text(&format!("v{}", scatter(row ^ 1 << 40) % 90))];
     let segment =
         segment(&[(DataType::Int4, cells[0]), (DataType::Text, cells[1]), (DataType::Int4, |_| Datum::I32(0))], ROWS);
-    // Each of them alone wants an eighth of the rows.
+    // Each of them alone wants more than one row in 128.
     let (number, text) = (compare(2, CompareOp::Eq, Datum::I32(1)), compare(3, CompareOp::Eq, Datum::text("v2")));
     assert_eq!(check(&segment, &cells, &[number.clone(), text]), 1);
     assert!(segment.chosen(std::slice::from_ref(&number), &[ColumnId(2)]).unwrap().is_none());
     // Columns that are not asked about, are unknown or have no bitmaps say nothing.
-    let rare = compare(2, CompareOp::Eq, Datum::I32(9));
+    let rare = compare(2, CompareOp::Eq, Datum::I32(99));
     assert!(segment.chosen(std::slice::from_ref(&rare), &[]).unwrap().is_none());
     let none = [compare(4, CompareOp::Eq, Datum::I32(9)), compare(99, CompareOp::Eq, Datum::I32(9))];
     assert!(segment.chosen(&none, &[ColumnId(4), ColumnId(99)]).unwrap().is_none());
@@ -259,7 +259,7 @@ fn every_form_of_a_list_is_read() {
     let cell: Cell = |row| match row {
         0..20_000 => Datum::I64(1_000_000 + row as i64),
         20_000..30_000 => Datum::I64(2_000_000 + (row % 3_000) as i64),
-        _ => Datum::I64(3_000_000 + (scatter(row) % 40) as i64),
+        _ => Datum::I64(3_000_000 + (scatter(row) % 100) as i64),
     };
     let segment = segment(&[(DataType::Int8, cell), (DataType::Int4, |_| Datum::I32(0))], ROWS);
     for value in [1_000_000, 1_004_095, 1_004_096, 1_019_999, 2_000_000, 2_002_999, 3_000_000, 3_000_039, 5, 9_000_000]
