@@ -229,7 +229,8 @@ impl ColdScan {
     /// `left`: the rows of the row group that are to be read, last range first, if that is known.
     fn new(place: &Arc<Place>, row_group: usize, left: Option<Vec<Range<u32>>>) -> ColdScan {
         let (place, narrowed) = (place.clone(), left.is_some());
-        let ranges = left.unwrap_or_else(|| vec![0..place.segment.row_groups()[row_group].rows]);
+        let all = 0..place.segment.row_groups()[row_group].rows;
+        let ranges = left.unwrap_or_else(|| Vec::from([all]));
         ColdScan { place, row_group, ranges, narrowed, stamps: None, chunks: Vec::new(), rows_read: 0 }
     }
 
