@@ -241,6 +241,9 @@ fn stored_constant(column: &DataType, (ty, value): (&DataType, &Datum), ctx: &Ev
 fn beginning(column: ColumnId, function: &str, constant: &Datum) -> Option<(Vec<ColumnPredicate>, bool)> {
     let Datum::Bytes(constant) = constant else { return None };
     let (beginning, rest) = beginning_of(function, std::str::from_utf8(constant).ok()?)?;
+    if rest == Rest::Failure {
+        return None;
+    }
     let compare = |op, text: &[u8]| ColumnPredicate::Compare { column, op, value: Datum::Bytes(text.into()) };
     if rest == Rest::Nothing {
         return Some((vec![compare(CompareOp::Eq, beginning.as_bytes())], true));

@@ -73,7 +73,7 @@ impl LikePattern {
 
     /// What every match begins with, and what may follow it.
     pub fn prefix(&self) -> Option<(String, Rest)> {
-        if self.insensitive || self.breaks {
+        if self.insensitive {
             return None;
         }
         let (prefix, rest) = match &self.matcher {
@@ -82,11 +82,15 @@ impl LikePattern {
             Matcher::Pieces { prefix, .. } => (prefix.clone(), Rest::Something),
             Matcher::General(tokens) => {
                 let literals = tokens.iter().take_while(|token| matches!(token, Token::Char(_))).count();
-                (literal(&tokens[..literals]), Rest::Something)
+                let rest = match tokens.get(literals) {
+                    Some(Token::Broken) => Rest::Failure,
+                    _ => Rest::Something,
+                };
+                (literal(&tokens[..literals]), rest)
             }
             Matcher::Suffix(_) | Matcher::Contains(_) => return None,
         };
-        (!prefix.is_empty() || rest == Rest::Nothing).then_some((prefix, rest))
+        (!prefix.is_empty() || matches!(rest, Rest::Nothing | Rest::Failure)).then_some((prefix, rest))
     }
 }
 
@@ -98,6 +102,8 @@ pub enum Rest {
     Anything,
     /// What the pattern goes on with.
     Something,
+    /// Nothing is matched: the pattern ends in its escape character, on which longer texts fail.
+    Failure,
 }
 
 /// What texts begin with for which a function of a text and a constant holds, and what may follow it.

@@ -394,7 +394,7 @@ impl Finder<'_> {
             Some(Edge { part, inclusive })
         };
         let upper = match rest {
-            Rest::Nothing => edge(&beginning, true),
+            Rest::Nothing | Rest::Failure => edge(&beginning, true),
             Rest::Anything | Rest::Something => next_beginning(&beginning).and_then(|next| edge(&next, false)),
         };
         (edge(&beginning, true), upper)
