@@ -2,6 +2,7 @@
 //! and to drop rows early; they never replace the full condition above.
 
 use crate::{ColumnId, Datum};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +13,21 @@ pub enum CompareOp {
     LtEq,
     Gt,
     GtEq,
+}
+
+impl CompareOp {
+    /// Whether it is true of two values in this order.
+    #[inline]
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
+            CompareOp::Eq => order.is_eq(),
+            CompareOp::NotEq => order.is_ne(),
+            CompareOp::Lt => order.is_lt(),
+            CompareOp::LtEq => order.is_le(),
+            CompareOp::Gt => order.is_gt(),
+            CompareOp::GtEq => order.is_ge(),
+        }
+    }
 }
 
 /// A conjunct over one column. The constants are of the column's physical type, not null.

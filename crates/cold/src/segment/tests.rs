@@ -602,14 +602,7 @@ fn satisfies(ty: &DataType, value: &Datum, op: CompareOp, constant: &Datum) -> b
         out
     };
     let order = encoded(value).cmp(&encoded(constant));
-    match op {
-        CompareOp::Eq => order.is_eq(),
-        CompareOp::NotEq => order.is_ne(),
-        CompareOp::Lt => order.is_lt(),
-        CompareOp::LtEq => order.is_le(),
-        CompareOp::Gt => order.is_gt(),
-        CompareOp::GtEq => order.is_ge(),
-    }
+    op.holds(order)
 }
 
 fn check_pruning(ty: &DataType, segment: &Segment, values: &[Datum], constants: &[Datum]) {

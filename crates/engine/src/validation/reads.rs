@@ -227,14 +227,7 @@ impl Condition {
             Test::IsNull => value.is_null(),
             Test::IsNotNull => !value.is_null(),
             _ if value.is_null() => false,
-            Test::Compare(op, with) => self.order(value, with).is_none_or(|order| match op {
-                CompareOp::Eq => order.is_eq(),
-                CompareOp::NotEq => order.is_ne(),
-                CompareOp::Lt => order.is_lt(),
-                CompareOp::LtEq => order.is_le(),
-                CompareOp::Gt => order.is_gt(),
-                CompareOp::GtEq => order.is_ge(),
-            }),
+            Test::Compare(op, with) => self.order(value, with).is_none_or(|order| op.holds(order)),
             Test::In(values) => values.iter().any(|with| self.order(value, with).is_none_or(Ordering::is_eq)),
         }
     }

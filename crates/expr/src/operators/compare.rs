@@ -19,18 +19,6 @@ use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key, range};
 use std::cmp::Ordering;
 
 #[inline]
-pub fn holds(op: CompareOp, ordering: Ordering) -> bool {
-    match op {
-        CompareOp::Eq => ordering.is_eq(),
-        CompareOp::NotEq => ordering.is_ne(),
-        CompareOp::Lt => ordering.is_lt(),
-        CompareOp::LtEq => ordering.is_le(),
-        CompareOp::Gt => ordering.is_gt(),
-        CompareOp::GtEq => ordering.is_ge(),
-    }
-}
-
-#[inline]
 fn float_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
@@ -205,7 +193,7 @@ macro_rules! ordered {
     ($op:expr, $a:ident: $ma:ty, $b:ident: $mb:ty, $ordering:expr) => {{
         macro_rules! one {
             ($fixed:expr) => {
-                kernel!(|$a: $ma, $b: $mb| -> Bit { Ok(holds($fixed, $ordering)) })
+                kernel!(|$a: $ma, $b: $mb| -> Bit { Ok($fixed.holds($ordering)) })
             };
         }
         by_op!($op, one)
@@ -257,7 +245,7 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
 fn any(op: CompareOp) -> Kernel {
     macro_rules! one {
         ($fixed:expr) => {
-            kernel!(|a: Val, b: Val; info| -> Bit { Ok(holds($fixed, compare_datums(&info.arg_types[0], &a, &b))) })
+            kernel!(|a: Val, b: Val; info| -> Bit { Ok($fixed.holds(compare_datums(&info.arg_types[0], &a, &b))) })
         };
     }
     by_op!(op, one)
@@ -269,7 +257,7 @@ fn records(op: CompareOp) -> Kernel {
         ($fixed:expr) => {
             kernel!(|a: Val, b: Val; info| -> Bit {
                 let (left, right) = ((&info.arg_types[0], &a), (&info.arg_types[1], &b));
-                Ok(holds($fixed, crate::record_value::compare(left, right, info.ctx)?))
+                Ok($fixed.holds(crate::record_value::compare(left, right, info.ctx)?))
             })
         };
     }
@@ -302,7 +290,7 @@ fn moment(op: CompareOp) -> Kernel {
             kernel!(|a: Val, b: Val; info| -> Bit {
                 let (left, right) = (&info.arg_types[0], &info.arg_types[1]);
                 let (a, b) = (moment_of(&a, left, right, info)?, moment_of(&b, right, left, info)?);
-                Ok(holds($fixed, a.cmp(&b)))
+                Ok($fixed.holds(a.cmp(&b)))
             })
         };
     }
@@ -327,23 +315,23 @@ fn primitive(op: CompareOp, width: Width) -> Kernel {
                     fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
                         let a = <$marker as Arg>::of(&args[0], &info.arg_types[0])?;
                         let b = <$marker as Arg>::of(&args[1], &info.arg_types[1])?;
-                        Ok(Datum::Bool(holds($fixed, a.cmp(&b))))
+                        Ok(Datum::Bool($fixed.holds(a.cmp(&b))))
                     }
                     fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
                         let a = Operand::<$marker>::new(&args[0], &info.arg_types[0])?;
                         let b = Operand::<$marker>::new(&args[1], &info.arg_types[1])?;
                         let values = match (a, b) {
                             (Operand::Column(a), Operand::Column(b)) => {
-                                BooleanBuffer::collect_bool(rows, |row| holds($fixed, a[row].cmp(&b[row])))
+                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a[row].cmp(&b[row])))
                             }
                             (Operand::Column(a), Operand::Const(b)) => {
-                                BooleanBuffer::collect_bool(rows, |row| holds($fixed, a[row].cmp(&b)))
+                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a[row].cmp(&b)))
                             }
                             (Operand::Const(a), Operand::Column(b)) => {
-                                BooleanBuffer::collect_bool(rows, |row| holds($fixed, a.cmp(&b[row])))
+                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.cmp(&b[row])))
                             }
                             (Operand::Const(a), Operand::Const(b)) => {
-                                BooleanBuffer::collect_bool(rows, |_| holds($fixed, a.cmp(&b)))
+                                BooleanBuffer::collect_bool(rows, |_| $fixed.holds(a.cmp(&b)))
                             }
                         };
                         Ok(bools(values, union_nulls(args)))
@@ -388,7 +376,7 @@ fn text(op: CompareOp) -> Kernel {
         ($fixed:expr) => {{
             fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
                 match (&args[0], &args[1]) {
-                    (Datum::Bytes(a), Datum::Bytes(b)) => Ok(Datum::Bool(holds($fixed, a.cmp(b)))),
+                    (Datum::Bytes(a), Datum::Bytes(b)) => Ok(Datum::Bool($fixed.holds(a.cmp(b)))),
                     (a, _) => Err(mismatch(&info.arg_types[0], a)),
                 }
             }
@@ -418,25 +406,25 @@ fn text(op: CompareOp) -> Kernel {
                         let (first, second) = (a.views(), b.views());
                         BooleanBuffer::collect_bool(rows, |row| {
                             let order = prefix(first[row]).cmp(&prefix(second[row]));
-                            holds($fixed, order.then_with(|| text_order(a.value(row), b.value(row))))
+                            $fixed.holds(order.then_with(|| text_order(a.value(row), b.value(row))))
                         })
                     }
                     (Operand::Column(a), Operand::Const(b)) => {
                         let (views, wanted) = (a.views(), prefix(text::view(b.as_bytes(), 0, 0)));
                         BooleanBuffer::collect_bool(rows, |row| {
                             let order = prefix(views[row]).cmp(&wanted);
-                            holds($fixed, order.then_with(|| text_order(a.value(row), b)))
+                            $fixed.holds(order.then_with(|| text_order(a.value(row), b)))
                         })
                     }
                     (Operand::Const(a), Operand::Column(b)) => {
                         let (views, wanted) = (b.views(), prefix(text::view(a.as_bytes(), 0, 0)));
                         BooleanBuffer::collect_bool(rows, |row| {
                             let order = wanted.cmp(&prefix(views[row]));
-                            holds($fixed, order.then_with(|| text_order(a, b.value(row))))
+                            $fixed.holds(order.then_with(|| text_order(a, b.value(row))))
                         })
                     }
                     (Operand::Const(a), Operand::Const(b)) => {
-                        BooleanBuffer::collect_bool(rows, |_| holds($fixed, a.cmp(b)))
+                        BooleanBuffer::collect_bool(rows, |_| $fixed.holds(a.cmp(b)))
                     }
                 };
                 Ok(bools(values, union_nulls(args)))
@@ -454,11 +442,11 @@ fn numeric(op: CompareOp) -> Kernel {
             fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
                 let a = Numeric::from_datum(&args[0], &info.arg_types[0])?;
                 let b = Numeric::from_datum(&args[1], &info.arg_types[1])?;
-                Ok(Datum::Bool(holds($fixed, a.cmp(&b))))
+                Ok(Datum::Bool($fixed.holds(a.cmp(&b))))
             }
             fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
                 let values = match super::decimal::at_one_scale(args, info)? {
-                    Some([a, b]) => BooleanBuffer::collect_bool(rows, |row| holds($fixed, a.at(row).cmp(&b.at(row)))),
+                    Some([a, b]) => BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.at(row).cmp(&b.at(row)))),
                     None => numeric_values(args, rows, info, $fixed)?,
                 };
                 Ok(bools(values, union_nulls(args)))
@@ -476,7 +464,7 @@ fn numeric_values(args: &[Vector], rows: usize, info: &CallInfo, op: CompareOp) 
     let mut out = arrow_buffer::BooleanBufferBuilder::new(rows);
     for row in 0..rows {
         let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-        out.append(!null && holds(op, a.at(row)?.cmp(&b.at(row)?)));
+        out.append(!null && op.holds(a.at(row)?.cmp(&b.at(row)?)));
     }
     Ok(out.finish())
 }

@@ -414,20 +414,20 @@ const OPERATOR_CLASSES: &[&str] = &[
 
 /// 42704 for types without an order.
 pub(crate) fn check_indexable(ty: &DataType, method: &str) -> Result<()> {
+    let no_class = || {
+        let name = ty.sql_name();
+        SqlError::new("42704", format!("data type {name} has no default operator class for access method \"{method}\""))
+    };
     match ty {
-        ty if rests_in_files(method) && in_files::is_indexable(ty, method) => Ok(()),
-        ty if rests_in_files(method) => {
-            let name = ty.sql_name();
-            let message = format!("data type {name} has no default operator class for access method \"{method}\"");
-            Err(SqlError::new("42704", message))
-        }
+        ty if rests_in_files(method) => match basalt_engine::has_file_index(ty, method) {
+            true => Ok(()),
+            false => Err(no_class()),
+        },
         DataType::Xid if method == "hash" => Ok(()),
         DataType::Json | DataType::JsonPath | DataType::Xid | DataType::PgSnapshot | DataType::TxidSnapshot => {
-            let name = ty.sql_name();
-            let message = format!("data type {name} has no default operator class for access method \"{method}\"");
             let hint = "You must specify an operator class for the index or define a default operator class for the \
                         data type.";
-            Err(SqlError::new("42704", message).with_hint(hint))
+            Err(no_class().with_hint(hint))
         }
         _ => Ok(()),
     }

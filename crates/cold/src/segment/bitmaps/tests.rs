@@ -62,14 +62,7 @@ fn holds(column: &SegmentColumn, predicate: &ColumnPredicate, value: &Datum) -> 
             };
             values.contains(&int)
         }
-        ColumnPredicate::Compare { op, value: to, .. } => order(to).is_some_and(|order| match op {
-            CompareOp::Eq => order.is_eq(),
-            CompareOp::NotEq => order.is_ne(),
-            CompareOp::Lt => order.is_lt(),
-            CompareOp::LtEq => order.is_le(),
-            CompareOp::Gt => order.is_gt(),
-            CompareOp::GtEq => order.is_ge(),
-        }),
+        ColumnPredicate::Compare { op, value: to, .. } => order(to).is_some_and(|order| op.holds(order)),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::syntax::{CreateIndex, ElementOf};
 use basalt_engine::CatalogEdit;
 use basalt_exec::Stop;
 use basalt_types::schema::IndexDef;
-use basalt_types::{DataType, ObjectId, TableDef};
+use basalt_types::{ObjectId, TableDef};
 use std::sync::Arc;
 
 /// 0A000 for what such an index cannot have.
@@ -34,11 +34,6 @@ pub(super) fn check(create: &CreateIndex) -> Result<()> {
         Some((name, _)) => Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))),
         None => Ok(()),
     }
-}
-
-/// Whether files can have such an index over values of a type.
-pub(super) fn is_indexable(ty: &DataType, method: &str) -> bool {
-    basalt_engine::has_file_index(ty, method)
 }
 
 /// Enters the index. Files of before get it once the transaction has committed: before its message is answered, if it is
@@ -83,7 +78,8 @@ pub(crate) async fn renew(session: &mut Session, tables: Vec<(ObjectId, Deadline
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use basalt_engine::has_file_index;
+    use basalt_types::DataType;
 
     #[test]
     fn types_with_an_order_can_be_indexed() {
@@ -95,8 +91,8 @@ mod tests {
             (DataType::Jsonb, false, false),
             (DataType::Interval, false, false),
         ] {
-            assert_eq!(is_indexable(&ty, "bitmap"), bitmap, "{ty:?}");
-            assert_eq!(is_indexable(&ty, "bloom"), bloom, "{ty:?}");
+            assert_eq!(has_file_index(&ty, "bitmap"), bitmap, "{ty:?}");
+            assert_eq!(has_file_index(&ty, "bloom"), bloom, "{ty:?}");
         }
     }
 }
