@@ -35,6 +35,7 @@ use basalt_engine::{BATCH_ROWS, ReadContext, ScanSpec, ScanStats};
 use basalt_expr::cast::cast_array;
 use basalt_expr::context::EvalContext;
 use basalt_sched::Clock;
+use basalt_sched::threads::give_way;
 use basalt_types::vector::Vector;
 use breaking::{Broken, Stage};
 use held::Held;
@@ -455,6 +456,7 @@ impl Worker {
     }
 
     fn one(&mut self) -> Result<Progress> {
+        give_way();
         if self.running.around.stop.is_set() {
             return Err(Error::Stopped);
         }

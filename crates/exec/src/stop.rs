@@ -2,9 +2,11 @@
 //!
 //! What puts together what workers made (sorts, windows, groups, tables of joins) computes for seconds in loops far below
 //! whoever has the flag. So a thread knows the flag of the statement that it works for just now, and such loops ask
-//! [`check`] once in [`ROWS`] rows: a statement that is told to end takes no processor for longer than these take.
+//! [`check`] once in [`ROWS`] rows: a statement that is told to end takes no processor for longer than these take. Whoever
+//! looks also gives way to threads that are due on its processor.
 
 use crate::error::{Error, Result};
+use basalt_sched::threads::give_way;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,6 +52,7 @@ impl Drop for Before {
 
 /// [`Error::Stopped`] if the statement that this thread works for has been told to end.
 pub fn check() -> Result<()> {
+    give_way();
     let is_set = CURRENT.with_borrow(|stop| stop.as_ref().is_some_and(Stop::is_set));
     if is_set { Err(Error::Stopped) } else { Ok(()) }
 }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -74,11 +75,37 @@ fn set_slice(_: Duration) -> io::Result<()> {
 
 /// Time on a processor that the calling thread has taken since it began; zero where the system does not say.
 pub fn spent() -> Duration {
+    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn time_of(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills one structure, which lives during the call.
-    match unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) } {
+    match unsafe { libc::clock_gettime(clock, &mut time) } {
         0 => Duration::new(time.tv_sec as u64, time.tv_nsec as u32),
         _ => Duration::ZERO,
+    }
+}
+
+/// How often a thread that computes has the system look who is due.
+const LOOK_EVERY: Duration = Duration::from_micros(100);
+
+/// Lets in who waits for this processor and is due before the calling thread, which computes for long. To be called often:
+/// it does something every [`LOOK_EVERY`].
+///
+/// A thread that serves ([`serve_promptly`]) comes before one that computes at once, if it has had no more than its share
+/// so far. If it has had some microseconds more when it is woken, because it has just served somebody else, Linux looks again
+/// at the next tick, up to 10 ms later; or when it brings the time of the thread that runs up to date, which is what reading
+/// it does. Who is not due later than anybody else goes on.
+pub fn give_way() {
+    thread_local! {
+        static LOOKED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+    // Without a call into the kernel.
+    let now = time_of(libc::CLOCK_MONOTONIC);
+    if now.saturating_sub(LOOKED.get()) >= LOOK_EVERY {
+        LOOKED.set(now);
+        spent();
     }
 }
 

@@ -20,6 +20,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType as ArrowType, Schema, SchemaRef};
 use basalt_exec::Stop;
 use basalt_sched::fair;
+use basalt_sched::threads::give_way;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -200,6 +201,7 @@ impl Stream for Gated {
         }
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         ready!(self.poll_turn(cx));
+        give_way();
         let Gated { inner: Some(inner), turn, .. } = &mut *self else { return Poll::Ready(None) };
         let polled = turn.compute(|| inner.poll_next_unpin(cx));
         turn.rest();
