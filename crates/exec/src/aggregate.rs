@@ -16,12 +16,13 @@ use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::gather::taken;
 use crate::join::concat::concat;
+use crate::kernels::floats;
 use crate::kernels::sums::{self, Groups};
 use crate::program::{Condition, Field, Kind, Place, Program, logical};
 use crate::spill::SPILL_BYTES_MIN;
 use crate::stop::{check, pieces};
-use arrow_array::{ArrayRef, BooleanArray};
-use arrow_buffer::NullBuffer;
+use arrow_array::{Array, ArrayRef, BooleanArray, Float32Array, Float64Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use basalt_expr::Numeric;
 use basalt_expr::aggregates::{GroupsAccumulator, ResolvedAggregate};
 use basalt_expr::numeric::power_of_ten;
@@ -35,7 +36,8 @@ use keys::{Form, Keys, Seeds};
 use linear::{Guard, Linear};
 use rows::Yield;
 pub(crate) use stages::Stages;
-use states::{Extreme, State, Sum, TextExtreme, without_nulls};
+use states::{Extreme, FloatSum, State, Sum, TextExtreme, without_nulls};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -119,7 +121,10 @@ enum UnitKind {
     /// Rows of those groups that rows are.
     Counted(Place),
     Sum(Place),
+    /// Of floats, rounded to single precision or not.
+    FloatSum(Place, bool),
     Extreme(Place, bool),
+    FloatExtreme(Place, bool),
     TextExtreme(Place, bool),
     General {
         resolved: ResolvedAggregate,
@@ -144,10 +149,22 @@ enum Outcome {
         count: usize,
         average: bool,
     },
+    /// Or the average. Null where the count is 0.
+    FloatSum {
+        sum: usize,
+        count: usize,
+        average: bool,
+        ty: DataType,
+    },
     Extreme {
         extreme: usize,
         count: usize,
         field: Field,
+    },
+    FloatExtreme {
+        extreme: usize,
+        count: usize,
+        ty: DataType,
     },
     /// Null where there was no text.
     TextExtreme {
@@ -258,7 +275,9 @@ impl Spec {
                     (UnitKind::Values(a), UnitKind::Values(b))
                     | (UnitKind::Counted(a), UnitKind::Counted(b))
                     | (UnitKind::Sum(a), UnitKind::Sum(b)) => a == b,
+                    (UnitKind::FloatSum(a, single), UnitKind::FloatSum(b, other)) => a == b && single == other,
                     (UnitKind::Extreme(a, max), UnitKind::Extreme(b, other))
+                    | (UnitKind::FloatExtreme(a, max), UnitKind::FloatExtreme(b, other))
                     | (UnitKind::TextExtreme(a, max), UnitKind::TextExtreme(b, other)) => a == b && max == other,
                     _ => false,
                 }
@@ -313,6 +332,18 @@ impl Spec {
                 let scale = (resolved.ty == DataType::Numeric(None)).then_some(scale);
                 Outcome::Sum { sum, count, value, field: Field { ty: resolved.ty, scale, nullable: true } }
             }
+            ("sum" | "avg", [place], None) if is_float(&program.fields[*place].ty) => {
+                let average = resolved.aggregate.name == "avg";
+                let single = !average && resolved.ty == DataType::Float4;
+                let count = self.count_of(program, *place, of);
+                let sum = self.unit(UnitKind::FloatSum(*place, single), of);
+                Outcome::FloatSum { sum, count, average, ty: resolved.ty }
+            }
+            ("min" | "max", [place], None) if is_float(&program.fields[*place].ty) => {
+                let count = self.count_of(program, *place, of);
+                let extreme = self.unit(UnitKind::FloatExtreme(*place, resolved.aggregate.name == "max"), of);
+                Outcome::FloatExtreme { extreme, count, ty: resolved.ty }
+            }
             ("min" | "max", [place], Some(_)) => {
                 let max = resolved.aggregate.name == "max";
                 let count = self.count_of(program, *place, of);
@@ -340,6 +371,7 @@ impl Spec {
             Outcome::Count(_) => Field::new(DataType::Int8, false),
             Outcome::Sum { field, .. } | Outcome::Extreme { field, .. } => field.clone(),
             Outcome::Numeric { .. } => Field::new(DataType::Numeric(None), true),
+            Outcome::FloatSum { ty, .. } | Outcome::FloatExtreme { ty, .. } => Field::new(ty.clone(), true),
             Outcome::TextExtreme { ty, .. } | Outcome::General { ty, .. } => Field::new(ty.clone(), true),
         };
         let leaving = self.leaving.iter().map(|leaving| match leaving {
@@ -374,7 +406,10 @@ impl Aggregation {
         let state = |unit: &Unit| match &unit.kind {
             UnitKind::Rows | UnitKind::Values(_) | UnitKind::Counted(_) => State::Count(Vec::new()),
             UnitKind::Sum(_) => State::Sum(Sum::default()),
-            UnitKind::Extreme(_, greatest) => State::Extreme(Extreme::new(*greatest)),
+            UnitKind::FloatSum(_, single) => State::FloatSum(FloatSum::new(*single)),
+            UnitKind::Extreme(_, greatest) | UnitKind::FloatExtreme(_, greatest) => {
+                State::Extreme(Extreme::new(*greatest))
+            }
             UnitKind::TextExtreme(_, greatest) => State::TextExtreme(TextExtreme::new(*greatest)),
             UnitKind::General { resolved, .. } => State::General(resolved.accumulator()),
         };
@@ -498,6 +533,15 @@ impl Aggregation {
                 let own = valued(ints.nulls.as_ref());
                 extreme.add(ints, own.as_deref().map_or(groups, Groups::Each), len)?;
             }
+            (UnitKind::FloatSum(..), State::FloatSum(sum), [values]) => {
+                let own = valued(values.nulls());
+                sum.add(&floats_of(values)?, own.as_deref().map_or(groups, Groups::Each), len)?;
+            }
+            (UnitKind::FloatExtreme(..), State::Extreme(extreme), [Vector::Flat(values)]) => {
+                let own = valued(values.nulls());
+                let words = floats::words(values).ok_or(FLOATS)?;
+                extreme.add_words(&words, own.as_deref().map_or(groups, Groups::Each), len);
+            }
             (UnitKind::TextExtreme(..), State::TextExtreme(extreme), [values]) => extreme.add(values, groups, len)?,
             (UnitKind::General { args, .. }, State::General(accumulator), values) => {
                 let arrays: Vec<ArrayRef> =
@@ -572,6 +616,7 @@ impl Aggregation {
             done.push(match state {
                 State::Count(counts) => Done::Count(counts),
                 State::Sum(sum) => Done::Sum(sum),
+                State::FloatSum(sum) => Done::FloatSum(sum),
                 State::Extreme(extreme) => Done::Extreme(extreme),
                 State::TextExtreme(extreme) => Done::TextExtreme(extreme),
                 State::General(mut accumulator) => {
@@ -602,7 +647,8 @@ impl UnitKind {
     fn is_small(&self) -> bool {
         match self {
             UnitKind::Rows | UnitKind::Values(_) | UnitKind::Counted(_) => true,
-            UnitKind::Sum(_) | UnitKind::Extreme(..) => true,
+            UnitKind::Sum(_) | UnitKind::FloatSum(..) => true,
+            UnitKind::Extreme(..) | UnitKind::FloatExtreme(..) => true,
             UnitKind::TextExtreme(..) | UnitKind::General { .. } => false,
         }
     }
@@ -612,6 +658,7 @@ impl UnitKind {
         match self {
             UnitKind::Rows => Vec::new(),
             UnitKind::Values(place) | UnitKind::Counted(place) | UnitKind::Sum(place) => vec![*place],
+            UnitKind::FloatSum(place, _) | UnitKind::FloatExtreme(place, _) => vec![*place],
             UnitKind::Extreme(place, _) | UnitKind::TextExtreme(place, _) => vec![*place],
             UnitKind::General { args, .. } => args.iter().map(|(place, _)| *place).collect(),
         }
@@ -631,6 +678,7 @@ pub struct Finished {
 enum Done {
     Count(Vec<i64>),
     Sum(Sum),
+    FloatSum(FloatSum),
     Extreme(Extreme),
     TextExtreme(TextExtreme),
     General(ArrayRef),
@@ -641,6 +689,7 @@ impl Finished {
         let done = self.done.iter().map(|done| match done {
             Done::Count(counts) => counts.capacity() * size_of::<i64>(),
             Done::Sum(sum) => sum.bytes(),
+            Done::FloatSum(sum) => sum.bytes(),
             Done::Extreme(extreme) => extreme.bytes(),
             Done::TextExtreme(extreme) => extreme.bytes(),
             Done::General(values) => bytes_of(std::slice::from_ref(values)),
@@ -736,6 +785,15 @@ impl Results<'_> {
         Some(valid).filter(|valid| valid.null_count() > 0)
     }
 
+    /// Null where the count is 0.
+    fn floats(&self, groups: &Chosen<'_>, count: usize, ty: &DataType, value: impl Fn(usize) -> f64) -> Vector {
+        let values = groups.iter().map(|group| (self.count(count, group) > 0).then(|| value(group)));
+        Vector::Flat(match ty {
+            DataType::Float4 => Arc::new(values.map(|value| value.map(|value| value as f32)).collect::<Float32Array>()),
+            _ => Arc::new(values.collect::<Float64Array>()),
+        })
+    }
+
     fn result(&self, result: &Outcome, groups: &Chosen<'_>) -> Result<Vector> {
         Ok(match result {
             Outcome::Count(unit) => {
@@ -791,6 +849,18 @@ impl Results<'_> {
                 let nulls = self.valued(*count, groups);
                 let value = |group: usize| if self.count(*count, group) > 0 { of.value(group) } else { 0 };
                 Vector::Ints(Ints::measured(IntValues::I64(groups.iter().map(value).collect()), nulls))
+            }
+            Outcome::FloatSum { sum, count, average, ty } => {
+                let Done::FloatSum(of) = &self.0[*sum] else { panic!("unit {sum} sums floats") };
+                let value = |group: usize| match average {
+                    true => of.total(group) / self.count(*count, group) as f64,
+                    false => of.total(group),
+                };
+                self.floats(groups, *count, ty, value)
+            }
+            Outcome::FloatExtreme { extreme, count, ty } => {
+                let Done::Extreme(of) = &self.0[*extreme] else { panic!("unit {extreme} finds extremes") };
+                self.floats(groups, *count, ty, |group| floats::of_word(of.value(group)))
             }
             Outcome::TextExtreme { unit, .. } => {
                 let Done::TextExtreme(of) = &self.0[*unit] else { panic!("unit {unit} finds extremes") };
@@ -862,12 +932,25 @@ fn update_generally(
     match groups {
         Groups::One(group) => accumulator.update(&vec![group; rows], args, None, len)?,
         Groups::Each(groups) => {
-            let counts = groups.contains(&0);
-            let counts = counts.then(|| groups.iter().map(|group| Some(*group != 0)).collect::<BooleanArray>());
+            let counts = || BooleanBuffer::collect_bool(groups.len(), |row| groups[row] != 0);
+            let counts = groups.contains(&0).then(|| BooleanArray::from(counts()));
             accumulator.update(groups, args, counts.as_ref(), len)?;
         }
     }
     Ok(())
+}
+
+const FLOATS: Error = Error::Beyond("floats in another form");
+
+fn floats_of(vector: &Vector) -> Result<Cow<'_, [f64]>> {
+    match vector {
+        Vector::Flat(values) => floats::values(values).ok_or(FLOATS),
+        Vector::Ints(_) | Vector::Codes(_) => Err(FLOATS),
+    }
+}
+
+fn is_float(ty: &DataType) -> bool {
+    matches!(ty.underlying(), DataType::Float4 | DataType::Float8)
 }
 
 fn integers(vector: &Vector) -> Result<&Ints> {

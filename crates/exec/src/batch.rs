@@ -12,7 +12,7 @@ use crate::domain::Domains;
 use crate::error::{Error, Result};
 use crate::join::Table;
 use crate::kernels::arithmetic::{Operand, apply};
-use crate::kernels::{compare, mask};
+use crate::kernels::{compare, floats, mask};
 use crate::program::{Arg, ArrayPart, Condition, Def, Field, General, Place, Program};
 use ahash::AHashMap;
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray};
@@ -552,8 +552,14 @@ impl<'b> Batch<'b> {
         Ok(())
     }
 
-    /// Row by row, of those that count.
+    /// Of the rows that count.
     fn decide_generally(&mut self, general: &General, mask: &mut [u8], work: &mut Work) -> Result<()> {
+        if let Some(span) = general.floats()
+            && let Vector::Flat(values) = self.vector(general.places[0], work)?
+            && floats::within(&values, span, mask)
+        {
+            return Ok(());
+        }
         let rows = mask::rows(mask);
         if rows.is_empty() {
             return Ok(());

@@ -7,6 +7,7 @@ mod arithmetic;
 pub mod compare;
 mod dates;
 mod decimal;
+mod floats;
 mod other;
 
 pub(crate) use arithmetic::{check_f64, power, sqrt};

@@ -138,6 +138,7 @@ impl Aggregation {
             match state {
                 State::Count(counts) => keep(counts, first, &places),
                 State::Sum(sum) => sum.keep(first, &places),
+                State::FloatSum(sum) => sum.keep(first, &places),
                 State::Extreme(extreme) => extreme.keep(first, &places),
                 State::TextExtreme(_) | State::General(_) => panic!("their groups stay"),
             }
@@ -151,6 +152,7 @@ impl Done {
         match state {
             State::Count(counts) => Done::Count(std::mem::take(counts)),
             State::Sum(sum) => Done::Sum(std::mem::take(sum)),
+            State::FloatSum(sum) => Done::FloatSum(std::mem::take(sum)),
             State::Extreme(extreme) => Done::Extreme(extreme.lent()),
             State::TextExtreme(_) | State::General(_) => panic!("their groups stay"),
         }
@@ -160,6 +162,7 @@ impl Done {
         *state = match self {
             Done::Count(counts) => State::Count(counts),
             Done::Sum(sum) => State::Sum(sum),
+            Done::FloatSum(sum) => State::FloatSum(sum),
             Done::Extreme(extreme) => State::Extreme(extreme),
             Done::TextExtreme(_) | Done::General(_) => panic!("their groups stay"),
         };

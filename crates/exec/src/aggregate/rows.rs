@@ -7,14 +7,14 @@
 use super::distinct::Distinct;
 use super::keys::Keys;
 use super::states::State;
-use super::{Aggregation, Finished, Spec, UnitKind, add_counts, first_rows, integers};
+use super::{Aggregation, Finished, Spec, UnitKind, add_counts, first_rows, floats_of, integers};
 use crate::error::{Error, Result};
 use crate::join::concat::concat;
 use crate::kernels::sums::Groups;
 use crate::program::{Field, logical};
 use crate::spill::bytes_of;
 use crate::stop::{check, pieces};
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, Float64Array};
 use basalt_types::batch::to_stored;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType};
@@ -167,6 +167,7 @@ impl Aggregation {
                         ints(IntValues::I128(totals.into()))
                     }
                 },
+                State::FloatSum(sum) => Vector::Flat(Arc::new(Float64Array::from(sum.stored(1..len)))),
                 State::Extreme(extreme) => ints(IntValues::I64(extreme.stored(len).into())),
                 State::TextExtreme(extreme) => Vector::Flat(extreme.values(1..len)),
                 State::General(accumulator) => {
@@ -209,6 +210,7 @@ impl Aggregation {
                     add_counts(counts, integers(&own[0])?, Groups::Each(groups), len);
                 }
                 State::Sum(sum) => sum.add(integers(&own[0])?, Groups::Each(groups), len)?,
+                State::FloatSum(sum) => sum.add(&floats_of(&own[0])?, Groups::Each(groups), len)?,
                 State::Extreme(extreme) => extreme.add(integers(&own[0])?, Groups::Each(groups), len)?,
                 State::TextExtreme(extreme) => extreme.add(&own[0], Groups::Each(groups), len)?,
                 State::General(accumulator) => {

@@ -56,9 +56,11 @@ impl Spec {
         let mut fields = Vec::new();
         for unit in self.stored_units() {
             match &unit.1.kind {
-                UnitKind::Rows | UnitKind::Values(_) | UnitKind::Counted(_) | UnitKind::Extreme(..) => {
+                UnitKind::Rows | UnitKind::Values(_) | UnitKind::Counted(_) => {
                     fields.push(Field::new(DataType::Int8, false));
                 }
+                UnitKind::Extreme(..) | UnitKind::FloatExtreme(..) => fields.push(Field::new(DataType::Int8, false)),
+                UnitKind::FloatSum(..) => fields.push(Field::new(DataType::Float8, false)),
                 UnitKind::TextExtreme(..) => fields.push(Field::new(DataType::Text, true)),
                 UnitKind::Sum(_) => fields.push(Field::new(DataType::Numeric(Some((38, 0))), false)),
                 UnitKind::General { resolved, .. } => {

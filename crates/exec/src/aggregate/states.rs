@@ -3,8 +3,10 @@
 //! Exact sums are kept in i64 while the bounds of what was added prove that they fit, and moved to i128 before they
 //! might not. What has no kernel here is an accumulator of `expr`.
 
+mod floats;
 mod texts;
 
+pub use floats::FloatSum;
 pub use texts::TextExtreme;
 
 use crate::error::{Error, Result};
@@ -20,6 +22,7 @@ use std::ops::Range;
 pub enum State {
     Count(Vec<i64>),
     Sum(Sum),
+    FloatSum(FloatSum),
     Extreme(Extreme),
     TextExtreme(TextExtreme),
     General(Box<dyn GroupsAccumulator>),
@@ -149,26 +152,42 @@ impl Extreme {
     pub fn add(&mut self, ints: &Ints, groups: Groups<'_>, len: usize) -> Result<()> {
         self.values.resize(len, self.none());
         match &ints.values {
-            IntValues::I32(values) => self.take(values.iter().map(|value| i64::from(*value)), groups),
-            IntValues::I64(values) => self.take(values.iter().copied(), groups),
+            IntValues::I32(values) => self.take(values, groups),
+            IntValues::I64(values) => self.take(values, groups),
             IntValues::I128(_) if i64::try_from(ints.min).is_err() || i64::try_from(ints.max).is_err() => {
                 return Err(Error::Beyond("an extreme of more than 64 bits"));
             }
-            IntValues::I128(values) => self.take(values.iter().map(|value| *value as i64), groups),
+            IntValues::I128(values) => {
+                self.take(&values.iter().map(|value| *value as i64).collect::<Vec<i64>>(), groups);
+            }
         }
         Ok(())
     }
 
-    fn take(&mut self, values: impl Iterator<Item = i64>, groups: Groups<'_>) {
+    /// The same for words of floats.
+    pub fn add_words(&mut self, words: &[i64], groups: Groups<'_>, len: usize) {
+        self.values.resize(len, self.none());
+        self.take(words, groups);
+    }
+
+    fn take<T: Copy + Ord + Into<i64>>(&mut self, values: &[T], groups: Groups<'_>) {
         let greatest = self.greatest;
         let better = |best: &mut i64, value: i64| *best = if greatest { value.max(*best) } else { value.min(*best) };
         match groups {
             Groups::One(group) => {
-                let best = &mut self.values[group as usize];
-                values.for_each(|value| better(best, value));
+                if let Some(value) = sums::extreme(values, greatest) {
+                    better(&mut self.values[group as usize], value.into());
+                }
+            }
+            Groups::Each(groups) if self.values.len() <= sums::PASSES_MAX => {
+                // Number 0 is that of rows that do not count.
+                for (group, best) in self.values.iter_mut().enumerate().skip(1) {
+                    better(best, sums::extreme_of(values, groups, group as u32, greatest));
+                }
             }
             Groups::Each(groups) => {
-                values.zip(groups).for_each(|(value, group)| better(&mut self.values[*group as usize], value));
+                let rows = values.iter().zip(groups);
+                rows.for_each(|(value, group)| better(&mut self.values[*group as usize], (*value).into()));
             }
         }
     }
@@ -213,12 +232,13 @@ impl State {
                 Ok(())
             }
             (State::Sum(sum), State::Sum(other)) => sum.merge(other, groups, from, len),
+            (State::FloatSum(sum), State::FloatSum(other)) => sum.merge(other, groups, from, len),
             (State::Extreme(own), State::Extreme(other)) => {
                 other.values.resize(from + groups.len(), own.none());
                 own.values.resize(len, own.none());
                 for piece in pieces(groups.len()) {
                     let piece = piece?;
-                    let values = other.values[from + piece.start..from + piece.end].iter().copied();
+                    let values = &other.values[from + piece.start..from + piece.end];
                     own.take(values, Groups::Each(&groups[piece]));
                 }
                 Ok(())
@@ -241,6 +261,7 @@ impl State {
         match self {
             State::Count(counts) => counts.capacity() * 8,
             State::Sum(sum) => sum.bytes(),
+            State::FloatSum(sum) => sum.bytes(),
             State::Extreme(extreme) => extreme.bytes(),
             State::TextExtreme(extreme) => extreme.bytes(),
             State::General(accumulator) => accumulator.size_bytes(),
@@ -258,11 +279,24 @@ pub fn keep<T: Copy>(values: &mut Vec<T>, first: usize, places: &[usize]) {
 
 /// The groups of rows that have a value: the others belong to none.
 pub fn without_nulls(groups: Groups<'_>, nulls: &NullBuffer) -> Vec<u32> {
-    let of = |row: usize| match groups {
-        Groups::One(group) => group,
-        Groups::Each(groups) => groups[row],
+    let rows = nulls.len();
+    // Whichever are fewer are gone through.
+    if nulls.null_count() * 2 > rows {
+        let mut own = vec![0; rows];
+        for row in nulls.inner().set_indices() {
+            own[row] = match groups {
+                Groups::One(group) => group,
+                Groups::Each(groups) => groups[row],
+            };
+        }
+        return own;
+    }
+    let mut own = match groups {
+        Groups::One(group) => vec![group; rows],
+        Groups::Each(groups) => groups.to_vec(),
     };
-    (0..nulls.len()).map(|row| if nulls.is_valid(row) { of(row) } else { 0 }).collect()
+    (!nulls.inner()).set_indices().for_each(|row| own[row] = 0);
+    own
 }
 
 #[cfg(test)]

@@ -40,6 +40,44 @@ widest! {
     }
 }
 
+widest! {
+    fn greatest_of[T: Copy + Ord](values: &[T]) -> Option<T> {
+        let (first, rest) = values.split_first()?;
+        Some(rest.iter().fold(*first, |best, value| best.max(*value)))
+    }
+}
+
+widest! {
+    fn least_of[T: Copy + Ord](values: &[T]) -> Option<T> {
+        let (first, rest) = values.split_first()?;
+        Some(rest.iter().fold(*first, |best, value| best.min(*value)))
+    }
+}
+
+/// The greatest value, or the least one; `None` of none.
+pub fn extreme<T: Copy + Ord>(values: &[T], greatest: bool) -> Option<T> {
+    if greatest { greatest_of(values) } else { least_of(values) }
+}
+
+widest! {
+    fn pass_greatest[T: Copy + Into<i64>](values: &[T], groups: &[u32], group: u32) -> i64 {
+        let rows = values.iter().zip(groups);
+        rows.map(|(value, of)| if *of == group { (*value).into() } else { i64::MIN }).fold(i64::MIN, i64::max)
+    }
+}
+
+widest! {
+    fn pass_least[T: Copy + Into<i64>](values: &[T], groups: &[u32], group: u32) -> i64 {
+        let rows = values.iter().zip(groups);
+        rows.map(|(value, of)| if *of == group { (*value).into() } else { i64::MAX }).fold(i64::MAX, i64::min)
+    }
+}
+
+/// The same of the rows of a group; of none what is no better than anything.
+pub fn extreme_of<T: Copy + Into<i64>>(values: &[T], groups: &[u32], group: u32, greatest: bool) -> i64 {
+    if greatest { pass_greatest(values, groups, group) } else { pass_least(values, groups, group) }
+}
+
 /// A type of values that sums are made of.
 pub trait Summand: Copy + Into<i128> {
     fn total(values: &[Self]) -> i64;

@@ -7,16 +7,15 @@ use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::gather::joined;
-use crate::kernels::mask;
+use crate::kernels::{floats, mask};
 use crate::parted;
 use crate::program::{Field, Place, Program};
 use crate::spill::SpillFile;
 use crate::spill::scatter::Rows;
 use crate::stop::{ROWS, check, pieces};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray};
-use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_buffer::NullBuffer;
 use arrow_select::interleave::interleave;
 use basalt_expr::operators::compare_arrays;
 use basalt_types::batch::{bytes_of, own};
@@ -168,9 +167,10 @@ impl KeyValues {
             (Vector::Flat(values), Form::Bools) => KeyValues::Bools(values.as_boolean().clone()),
             // As they were made of floats.
             (Vector::Ints(ints), Form::Floats) => KeyValues::Integers(ints.values, ints.nulls),
-            (Vector::Flat(values), Form::Floats) => {
-                KeyValues::Integers(IntValues::I64(of_floats(&values)), values.nulls().cloned())
-            }
+            (Vector::Flat(values), Form::Floats) => KeyValues::Integers(
+                IntValues::I64(floats::in_order(&values).ok_or(Error::Beyond("floats in another form"))?),
+                values.nulls().cloned(),
+            ),
             (Vector::Flat(values), Form::Fixed) => KeyValues::Fixed(values.as_fixed_size_binary().clone()),
             (Vector::Codes(codes), Form::Bytes(equality)) => KeyValues::Codes(codes, equality),
             (Vector::Flat(values), Form::Bytes(equality)) => {
@@ -563,19 +563,6 @@ fn gathered(values: &[&dyn Array], rows: &[Packed]) -> Result<ArrayRef> {
     }
     let parts = pieces(rows.len()).map(|piece| of(&rows[piece?])).collect::<Result<Vec<ArrayRef>>>()?;
     joined(&parts)
-}
-
-/// Integers of the same order, in which all NaNs are one and the greatest, and both zeros one.
-fn of_floats(values: &ArrayRef) -> ScalarBuffer<i64> {
-    let ordered = |value: f64| {
-        let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() } as i64;
-        // Of negative ones the greater bits are the lesser value.
-        bits ^ ((bits >> 63) as u64 >> 1) as i64
-    };
-    match values.as_primitive_opt::<Float32Type>() {
-        Some(values) => values.values().iter().map(|value| ordered(f64::from(*value))).collect(),
-        None => values.as_primitive::<Float64Type>().values().iter().map(|value| ordered(*value)).collect(),
-    }
 }
 
 pub(super) fn interleaved(values: &[&dyn Array], rows: &[At]) -> Result<ArrayRef> {

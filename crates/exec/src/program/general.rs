@@ -1,12 +1,14 @@
 //! Expressions without kernels here: `expr` evaluates them, over the columns that they name.
 
-use super::{Field, Place};
+use super::{Field, Place, mirrored};
 use crate::Error;
+use crate::kernels::floats::ordered;
 use arrow_array::{Array, ArrayRef};
 use basalt_expr::context::EvalContext;
 use basalt_expr::pattern::Sought;
 use basalt_expr::tree::Expr;
 use basalt_types::batch::{to_logical, to_stored};
+use basalt_types::span::Span;
 use basalt_types::vector::Vector;
 use basalt_types::{DataType, Datum};
 use std::sync::OnceLock;
@@ -22,16 +24,23 @@ pub(crate) struct General {
     /// In which types they are given.
     held: Vec<DataType>,
     ty: DataType,
-    sought: Lazily,
+    sought: Lazily<Sought>,
+    floats: Lazily<Span>,
 }
 
-/// What an expression asks of its only column, if that is something that storage can tell. Few are ever asked.
-#[derive(Clone, Default, Debug)]
-struct Lazily(OnceLock<Option<Sought>>);
+/// What an expression asks of its only column, if that is something that storage or a kernel can tell. Few are ever asked.
+#[derive(Clone, Debug)]
+struct Lazily<T>(OnceLock<Option<T>>);
+
+impl<T> Default for Lazily<T> {
+    fn default() -> Lazily<T> {
+        Lazily(OnceLock::new())
+    }
+}
 
 /// It follows from the expression.
-impl PartialEq for Lazily {
-    fn eq(&self, _: &Lazily) -> bool {
+impl<T> PartialEq for Lazily<T> {
+    fn eq(&self, _: &Lazily<T>) -> bool {
         true
     }
 }
@@ -54,7 +63,8 @@ impl General {
             }
             other => other,
         });
-        General { over: expr.clone(), ty: own.ty(), sought: Lazily::default(), expr: own, places, held }
+        let (sought, floats) = (Lazily::default(), Lazily::default());
+        General { over: expr.clone(), ty: own.ty(), sought, floats, expr: own, places, held }
     }
 
     /// The expression over columns of the program.
@@ -82,6 +92,27 @@ impl General {
     /// As a set of texts, if it is one.
     pub fn sought(&self) -> Option<&Sought> {
         self.sought.0.get_or_init(|| Sought::of(&self.expr)).as_ref()
+    }
+
+    /// As a comparison of a column of floats with a constant, if it is one: which of their integers in order pass.
+    pub fn floats(&self) -> Option<Span> {
+        *self.floats.0.get_or_init(|| {
+            let Expr::Call { function, args, .. } = &self.expr else { return None };
+            let [held] = self.held.as_slice() else { return None };
+            matches!(held.underlying(), DataType::Float4 | DataType::Float8).then_some(())?;
+            let op = function.comparison()?;
+            let (op, constant) = match args.as_slice() {
+                [Expr::Column { .. }, Expr::Const { value, .. }] => (op, value),
+                [Expr::Const { value, .. }, Expr::Column { .. }] => (mirrored(op), value),
+                _ => return None,
+            };
+            let constant = match constant {
+                Datum::F32(value) => f64::from(*value),
+                Datum::F64(value) => *value,
+                _ => return None,
+            };
+            Some(Span::compared(op, ordered(constant).into()))
+        })
     }
 
     /// One value per row.

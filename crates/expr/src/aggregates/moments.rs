@@ -5,9 +5,8 @@
 
 use super::{Binding, GroupsAccumulator, for_each_row};
 use crate::error::{Error, Result};
-use crate::eval::vector::{VectorBuilder, value_at};
-use crate::functions::arg::Arg;
-use crate::functions::arg::Num;
+use crate::eval::vector::VectorBuilder;
+use crate::functions::arg::{Arg, F4, F8, I2, I4, I8, Num, NumColumn};
 use crate::numeric::{Numeric, NumericSum};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -105,19 +104,43 @@ impl GroupsAccumulator for ExactMoments {
         total_groups: usize,
     ) -> Result<()> {
         self.sums.resize_with(total_groups, Default::default);
-        let is_numeric = self.ty.base() == DataType::Numeric(None);
-        for_each_row(groups, args, filter, |row, group| {
-            let value = match value_at(&self.ty, args[0].as_ref(), row) {
-                value if is_numeric => Num::of(&value, &self.ty)?,
-                Datum::I16(value) => Numeric::from_scaled(i128::from(value), 0),
-                Datum::I32(value) => Numeric::from_scaled(i128::from(value), 0),
-                Datum::I64(value) => Numeric::from_scaled(i128::from(value), 0),
-                _ => return Ok(()),
-            };
-            let (values, squares) = &mut self.sums[group];
-            squares.add(&value.mul(&value)?)?;
-            values.add(&value)
-        })
+        let sums = &mut self.sums;
+        let mut add_scaled = |group: usize, value: i128, scale: u16| {
+            let (values, squares) = &mut sums[group];
+            match value.checked_mul(value) {
+                Some(square) => squares.add_scaled(square, 2 * scale)?,
+                None => {
+                    let value = Numeric::from_scaled(value, scale);
+                    squares.add(&value.mul(&value)?)?;
+                }
+            }
+            values.add_scaled(value, scale)
+        };
+        match self.ty.underlying() {
+            DataType::Int2 => {
+                let column = I2::column(&args[0], &self.ty)?;
+                for_each_row(groups, args, filter, |row, group| add_scaled(group, column[row].into(), 0))
+            }
+            DataType::Int4 => {
+                let column = I4::column(&args[0], &self.ty)?;
+                for_each_row(groups, args, filter, |row, group| add_scaled(group, column[row].into(), 0))
+            }
+            DataType::Int8 => {
+                let column = I8::column(&args[0], &self.ty)?;
+                for_each_row(groups, args, filter, |row, group| add_scaled(group, column[row].into(), 0))
+            }
+            _ => match Num::column(&args[0], &self.ty)? {
+                NumColumn::Scaled(column, scale) => {
+                    for_each_row(groups, args, filter, |row, group| add_scaled(group, column[row], scale))
+                }
+                NumColumn::Encoded(column) => for_each_row(groups, args, filter, |row, group| {
+                    let value = Numeric::decode(column.value(row))?;
+                    let (values, squares) = &mut sums[group];
+                    squares.add(&value.mul(&value)?)?;
+                    values.add(&value)
+                }),
+            },
+        }
     }
 
     fn merge(&mut self, groups: &[u32], states: &[ArrayRef], total_groups: usize) -> Result<()> {
@@ -178,6 +201,7 @@ impl FloatMoments {
     }
 }
 
+#[inline]
 fn take_in([n, sum, spread]: &mut State, value: f64) -> Result<()> {
     let was_finite = !sum.is_infinite() && !value.is_infinite();
     *n += 1.0;
@@ -192,6 +216,7 @@ fn take_in([n, sum, spread]: &mut State, value: f64) -> Result<()> {
 }
 
 /// 22003 where finite values lead to infinite sums; a spread of infinite values is no number.
+#[inline]
 fn settle(sum: f64, spread: &mut f64, was_finite: bool) -> Result<()> {
     if (sum.is_infinite() || spread.is_infinite()) && was_finite {
         return Err(Error::new("22003", "value out of range: overflow"));
@@ -227,11 +252,17 @@ impl GroupsAccumulator for FloatMoments {
         total_groups: usize,
     ) -> Result<()> {
         self.states.resize(total_groups, State::default());
-        for_each_row(groups, args, filter, |row, group| match value_at(&self.ty, args[0].as_ref(), row) {
-            Datum::F32(value) => take_in(&mut self.states[group], f64::from(value)),
-            Datum::F64(value) => take_in(&mut self.states[group], value),
-            _ => Ok(()),
-        })
+        let states = &mut self.states;
+        match self.ty.underlying() {
+            DataType::Float4 => {
+                let values = F4::column(&args[0], &self.ty)?;
+                for_each_row(groups, args, filter, |row, group| take_in(&mut states[group], f64::from(values[row])))
+            }
+            _ => {
+                let values = F8::column(&args[0], &self.ty)?;
+                for_each_row(groups, args, filter, |row, group| take_in(&mut states[group], values[row]))
+            }
+        }
     }
 
     fn merge(&mut self, groups: &[u32], states: &[ArrayRef], total_groups: usize) -> Result<()> {

@@ -227,13 +227,17 @@ struct FloatSum {
 }
 
 impl FloatSum {
-    fn add(&mut self, group: usize, value: f64) -> Result<()> {
-        let single = self.ty == DataType::Float4;
-        let (sum, count) = &mut self.sums[group];
+    #[inline]
+    fn add(sums: &mut [(f64, i64)], single: bool, group: usize, value: f64) -> Result<()> {
+        let (sum, count) = &mut sums[group];
         let next = if single { f64::from(*sum as f32 + value as f32) } else { *sum + value };
         *sum = check_f64(next, sum.is_infinite() || value.is_infinite(), true)?;
         *count += 1;
         Ok(())
+    }
+
+    fn is_single(&self) -> bool {
+        self.ty == DataType::Float4
     }
 
     fn result(&self, (sum, count): (f64, i64)) -> Datum {
@@ -255,14 +259,15 @@ impl GroupsAccumulator for FloatSum {
         total_groups: usize,
     ) -> Result<()> {
         self.sums.resize(total_groups, (0.0, 0));
+        let (single, sums) = (self.is_single(), &mut self.sums);
         match self.arg {
             DataType::Float4 => {
                 let values = F4::column(&args[0], &self.arg)?;
-                for_each_row(groups, args, filter, |row, group| self.add(group, f64::from(values[row])))
+                for_each_row(groups, args, filter, |row, group| Self::add(sums, single, group, f64::from(values[row])))
             }
             _ => {
                 let values = F8::column(&args[0], &self.arg)?;
-                for_each_row(groups, args, filter, |row, group| self.add(group, values[row]))
+                for_each_row(groups, args, filter, |row, group| Self::add(sums, single, group, values[row]))
             }
         }
     }
@@ -270,9 +275,10 @@ impl GroupsAccumulator for FloatSum {
     fn merge(&mut self, groups: &[u32], states: &[ArrayRef], total_groups: usize) -> Result<()> {
         self.sums.resize(total_groups, (0.0, 0));
         let (sums, counts) = (states[0].as_primitive::<Float64Type>(), states[1].as_primitive::<Int64Type>());
+        let single = self.is_single();
         for (row, group) in groups.iter().enumerate() {
             if counts.value(row) > 0 {
-                self.add(*group as usize, sums.value(row))?;
+                Self::add(&mut self.sums, single, *group as usize, sums.value(row))?;
                 self.sums[*group as usize].1 += counts.value(row) - 1;
             }
         }

@@ -1,5 +1,6 @@
 //! Arithmetic and bit operators over integers and floats; numeric's beyond [`super::decimal`].
 
+use super::floats;
 use crate::error::{Error, Result};
 use crate::functions::Kernel;
 use crate::functions::arg::*;
@@ -220,7 +221,9 @@ pub(super) fn bind(function: &str) -> Option<Kernel> {
     integer_only!(function, "int2", I2, i16, "smallint");
     integer_only!(function, "int4", I4, i32, "integer");
     integer_only!(function, "int8", I8, i64, "bigint");
-    floats!(function, "float8", F8, F8);
+    if let Some(kernel) = floats::bind(function) {
+        return Some(kernel);
+    }
     floats!(function, "float48", F4, F8);
     floats!(function, "float84", F8, F4);
     float4(function).or_else(|| float8(function)).or_else(|| numeric(function))

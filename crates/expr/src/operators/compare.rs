@@ -221,7 +221,7 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
         (Family::Float, "float4", "float4") => ordered!(op, a: F4, b: F4, float_order(f64::from(a), f64::from(b))),
         (Family::Float, "float4", "float8") => ordered!(op, a: F4, b: F8, float_order(f64::from(a), b)),
         (Family::Float, "float8", "float4") => ordered!(op, a: F8, b: F4, float_order(a, f64::from(b))),
-        (Family::Float, "float8", "float8") => ordered!(op, a: F8, b: F8, float_order(a, b)),
+        (Family::Float, "float8", "float8") => floats(op),
         (Family::Numeric, ..) => numeric(op),
         (Family::Text, ..) => text(op),
         (Family::Padded, ..) => {
@@ -349,6 +349,48 @@ fn primitive(op: CompareOp, width: Width) -> Kernel {
         Width::Day => for_marker!(Day),
         Width::Micros => for_marker!(Micros),
     }
+}
+
+/// Floats of one width, as integers of the same order.
+fn floats(op: CompareOp) -> Kernel {
+    #[inline(always)]
+    fn word(value: f64) -> i64 {
+        // All NaNs are one, and both zeros.
+        let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() } as i64;
+        bits ^ ((bits >> 63) as u64 >> 1) as i64
+    }
+    macro_rules! one {
+        ($fixed:expr) => {{
+            fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+                let a = F8::of(&args[0], &info.arg_types[0])?;
+                let b = F8::of(&args[1], &info.arg_types[1])?;
+                Ok(Datum::Bool($fixed.holds(float_order(a, b))))
+            }
+            fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+                let a = Operand::<F8>::new(&args[0], &info.arg_types[0])?;
+                let b = Operand::<F8>::new(&args[1], &info.arg_types[1])?;
+                let values = match (a, b) {
+                    (Operand::Column(a), Operand::Column(b)) => {
+                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(word(a[row]).cmp(&word(b[row]))))
+                    }
+                    (Operand::Column(a), Operand::Const(b)) => {
+                        let b = word(b);
+                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(word(a[row]).cmp(&b)))
+                    }
+                    (Operand::Const(a), Operand::Column(b)) => {
+                        let a = word(a);
+                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.cmp(&word(b[row]))))
+                    }
+                    (Operand::Const(a), Operand::Const(b)) => {
+                        BooleanBuffer::collect_bool(rows, |_| $fixed.holds(float_order(a, b)))
+                    }
+                };
+                Ok(bools(values, union_nulls(args)))
+            }
+            Kernel::Native { scalar, vector: Some(vector) }
+        }};
+    }
+    by_op!(op, one)
 }
 
 /// The first four bytes, as a number of their order; texts that are shorter have zeros there.

@@ -39,3 +39,45 @@ fn groups_that_another_worker_lacks_keep_their_extreme() {
     let State::Extreme(merged) = state else { panic!("an extreme") };
     assert_eq!((merged.value(1), merged.value(2)), (3, 7));
 }
+
+#[test]
+fn extremes_are_found_of_one_group_and_of_many() {
+    let values: Vec<i64> = (0..100).map(|row| (row * 37 % 100) - 50).collect();
+    for greatest in [false, true] {
+        let mut one = Extreme::new(greatest);
+        one.add(&ints(values.clone()), Groups::One(1), 2).unwrap();
+        assert_eq!(one.value(1), if greatest { 49 } else { -50 });
+        one.add(&ints(vec![]), Groups::One(1), 2).unwrap();
+        let narrow = Ints::measured(IntValues::I32(vec![7, 60, -60].into()), None);
+        one.add(&narrow, Groups::One(1), 2).unwrap();
+        assert_eq!(one.value(1), if greatest { 60 } else { -60 });
+        for number in [3, 30] {
+            let groups: Vec<u32> = (0..100).map(|row| row % number).collect();
+            let mut many = Extreme::new(greatest);
+            many.add(&ints(values.clone()), Groups::Each(&groups), number as usize).unwrap();
+            let own = values.iter().zip(&groups).filter(|(_, group)| **group == 2).map(|(value, _)| *value);
+            assert_eq!(Some(many.value(2)), if greatest { own.max() } else { own.min() });
+        }
+        // A batch without rows of a group, of values of fewer bits than those behind.
+        let mut late = Extreme::new(greatest);
+        late.add(&Ints::measured(IntValues::I32(vec![1].into()), None), Groups::Each(&[2]), 3).unwrap();
+        let beyond = if greatest { i64::from(i32::MIN) - 1 } else { i64::from(i32::MAX) + 1 };
+        late.add(&ints(vec![beyond]), Groups::Each(&[1]), 3).unwrap();
+        assert_eq!((late.value(1), late.value(2)), (beyond, 1));
+    }
+}
+
+#[test]
+fn rows_without_a_value_belong_to_no_group() {
+    let every = |nth: usize| (0..200).map(|row| row % nth == 0).collect::<NullBuffer>();
+    let each: Vec<u32> = (0..200).map(|row| row % 5).collect();
+    for nulls in [every(1), every(2), every(3), (0..200).map(|row| row % 7 > 0).collect(), every(1000)] {
+        for groups in [Groups::One(4), Groups::Each(&each)] {
+            let own = without_nulls(groups, &nulls);
+            for (row, own) in own.iter().enumerate() {
+                let of = if let Groups::Each(groups) = groups { groups[row] } else { 4 };
+                assert_eq!(*own, if nulls.is_valid(row) { of } else { 0 }, "row {row}");
+            }
+        }
+    }
+}
