@@ -27,6 +27,7 @@ use basalt_expr::Numeric;
 use basalt_expr::aggregates::{GroupsAccumulator, ResolvedAggregate};
 use basalt_expr::numeric::power_of_ten;
 use basalt_types::batch::{bytes_of, to_stored};
+use basalt_types::floats::of_word;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
 use distinct::Distinct;
@@ -852,6 +853,9 @@ impl Results<'_> {
             }
             Outcome::FloatSum { sum, count, average, ty } => {
                 let Done::FloatSum(of) = &self.0[*sum] else { panic!("unit {sum} sums floats") };
+                if *average {
+                    of.check_squares()?;
+                }
                 let value = |group: usize| match average {
                     true => of.total(group) / self.count(*count, group) as f64,
                     false => of.total(group),
@@ -860,7 +864,7 @@ impl Results<'_> {
             }
             Outcome::FloatExtreme { extreme, count, ty } => {
                 let Done::Extreme(of) = &self.0[*extreme] else { panic!("unit {extreme} finds extremes") };
-                self.floats(groups, *count, ty, |group| floats::of_word(of.value(group)))
+                self.floats(groups, *count, ty, |group| of_word(of.value(group)))
             }
             Outcome::TextExtreme { unit, .. } => {
                 let Done::TextExtreme(of) = &self.0[*unit] else { panic!("unit {unit} finds extremes") };

@@ -554,6 +554,9 @@ impl<'b> Batch<'b> {
 
     /// Of the rows that count.
     fn decide_generally(&mut self, general: &General, mask: &mut [u8], work: &mut Work) -> Result<()> {
+        if mask::count(mask) == 0 {
+            return Ok(());
+        }
         if let Some(span) = general.floats()
             && let Vector::Flat(values) = self.vector(general.places[0], work)?
             && floats::within(&values, span, mask)
@@ -561,9 +564,6 @@ impl<'b> Batch<'b> {
             return Ok(());
         }
         let rows = mask::rows(mask);
-        if rows.is_empty() {
-            return Ok(());
-        }
         let columns = self.vectors(&general.places, work)?;
         let all = rows.len() == mask.len();
         let taken = |column: &Vector| if all { column.clone() } else { column.take(&rows) };

@@ -34,8 +34,7 @@ use arrow_array::ArrayRef;
 use basalt_engine::{BATCH_ROWS, ReadContext, ScanSpec, ScanStats};
 use basalt_expr::cast::cast_array;
 use basalt_expr::context::EvalContext;
-use basalt_sched::Clock;
-use basalt_sched::threads::give_way;
+use basalt_sched::{Clock, threads};
 use basalt_types::vector::Vector;
 use breaking::{Broken, Stage};
 use held::Held;
@@ -205,6 +204,10 @@ pub struct Running {
     is_looked_into: bool,
     /// How often others read it.
     reads: usize,
+    /// Whether the only one who reads it does so by all workers, in any order.
+    is_shared: bool,
+    /// How many workers there may be.
+    workers: AtomicUsize,
     hash: KeyHash,
     /// Where what has no room goes, once there is such a thing.
     file: Mutex<Option<Arc<SpillFile>>>,
@@ -367,6 +370,7 @@ impl Running {
 
     /// How many workers have something to do.
     pub fn parallelism(&self, workers: usize) -> usize {
+        self.workers.store(workers, Ordering::Relaxed);
         let most = match &self.source {
             Source::Table(scan) => scan.morsels(),
             _ if self.stage.cut.is_none() && self.pipeline.sink.keeps_order() => 1,
@@ -425,15 +429,19 @@ impl Worker {
     }
 
     fn steps_watched(&mut self) -> Result<Progress> {
-        let clock = self.running.around.clock.clone();
-        let end = clock.monotonic() + STEPS_TIME;
+        let began = self.running.around.clock.monotonic();
+        let (mut now, mut let_in) = (began, began);
         loop {
-            match self.one()? {
-                Progress::More(None) if clock.monotonic() < end => {}
+            match self.one(&mut now)? {
+                Progress::More(None) if now < began + STEPS_TIME => {}
                 progress => {
                     self.tell();
                     return Ok(progress);
                 }
+            }
+            if now.saturating_sub(let_in) >= threads::LET_IN_EVERY {
+                threads::let_in();
+                let_in = now;
             }
         }
     }
@@ -441,7 +449,7 @@ impl Worker {
     /// Takes in one block.
     #[cfg(test)]
     fn step(&mut self) -> Result<Progress> {
-        let progress = self.one();
+        let progress = self.one(&mut self.running.around.clock.monotonic());
         self.tell();
         progress
     }
@@ -455,8 +463,8 @@ impl Worker {
         }
     }
 
-    fn one(&mut self) -> Result<Progress> {
-        give_way();
+    /// The next block, from `now` on, which is the time behind it then: clocks are read once for each.
+    fn one(&mut self, now: &mut Duration) -> Result<Progress> {
         if self.running.around.stop.is_set() {
             return Err(Error::Stopped);
         }
@@ -465,7 +473,6 @@ impl Worker {
             return Ok(Progress::Done);
         }
         let Worker { running, scan, work, sink, reading, counts, .. } = self;
-        let began = running.around.clock.monotonic();
         let mut leaves = None;
         let more = match scan {
             Some(scan) => scan.with_block(|block| {
@@ -482,7 +489,8 @@ impl Worker {
                 None => false,
             },
         };
-        counts.nanos += (running.around.clock.monotonic() - began).as_nanos() as u64;
+        let began = std::mem::replace(now, running.around.clock.monotonic());
+        counts.nanos += now.saturating_sub(began).as_nanos() as u64;
         if !more {
             self.end()?;
             return Ok(Progress::Done);

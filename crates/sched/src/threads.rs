@@ -87,25 +87,29 @@ fn time_of(clock: libc::clockid_t) -> Duration {
     }
 }
 
-/// How often a thread that computes has the system look who is due.
-const LOOK_EVERY: Duration = Duration::from_micros(100);
+/// How often a thread that computes for long is to [`let_in`] others.
+pub const LET_IN_EVERY: Duration = Duration::from_micros(100);
 
-/// Lets in who waits for this processor and is due before the calling thread, which computes for long. To be called often:
-/// it does something every [`LOOK_EVERY`].
+/// Lets in who waits for this processor and is due before the calling thread.
 ///
 /// A thread that serves ([`serve_promptly`]) comes before one that computes at once, if it has had no more than its share
 /// so far. If it has had some microseconds more when it is woken, because it has just served somebody else, Linux looks again
 /// at the next tick, up to 10 ms later; or when it brings the time of the thread that runs up to date, which is what reading
-/// it does. Who is not due later than anybody else goes on.
+/// it does. If nobody is due before it, the thread goes on.
+pub fn let_in() {
+    spent();
+}
+
+/// The same for who has no time at hand: to be called often, it does something every [`LET_IN_EVERY`].
 pub fn give_way() {
     thread_local! {
-        static LOOKED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+        static GAVE_WAY: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
     // Without a call into the kernel.
     let now = time_of(libc::CLOCK_MONOTONIC);
-    if now.saturating_sub(LOOKED.get()) >= LOOK_EVERY {
-        LOOKED.set(now);
-        spent();
+    if now.saturating_sub(GAVE_WAY.get()) >= LET_IN_EVERY {
+        GAVE_WAY.set(now);
+        let_in();
     }
 }
 

@@ -10,6 +10,7 @@ pub mod datatype;
 pub mod datum;
 pub mod error;
 mod float_text;
+pub mod floats;
 pub mod ids;
 pub mod jsonb;
 pub mod key;

@@ -37,6 +37,7 @@ pub struct Sum {
     reach: i128,
 }
 
+/// Of integers, or of integers in whose order floats are ([`basalt_types::floats::word`]).
 pub struct Extreme {
     greatest: bool,
     values: Vec<i64>,

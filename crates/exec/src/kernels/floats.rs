@@ -1,31 +1,13 @@
-//! Floats as integers of the same order, and comparisons with constants by these.
+//! Floats of both widths as integers of the same order, and comparisons with constants by these.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::ScalarBuffer;
+use basalt_types::floats::{ordered, word};
 use basalt_types::span::{Span, Verdict};
 use basalt_types::widest;
 use std::borrow::Cow;
-
-/// An integer of the same order, in which all NaNs are one and the greatest. A zero with a sign is the lesser one.
-#[inline(always)]
-pub fn word(value: f64) -> i64 {
-    let bits = if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() } as i64;
-    // Of negative ones the greater bits are the lesser value.
-    bits ^ ((bits >> 63) as u64 >> 1) as i64
-}
-
-/// The same, in which both zeros are one: how SQL compares.
-#[inline(always)]
-pub fn ordered(value: f64) -> i64 {
-    word(value + 0.0)
-}
-
-/// The float that [`word`] makes an integer of.
-pub fn of_word(word: i64) -> f64 {
-    f64::from_bits((word ^ ((word >> 63) as u64 >> 1) as i64) as u64)
-}
 
 /// Values of either width; `None` if they are no floats.
 pub fn values(array: &ArrayRef) -> Option<Cow<'_, [f64]>> {

@@ -93,6 +93,7 @@ impl Execution {
             _ => Vec::new(),
         };
         let kept = Mutex::new(Reservation::new(&ran.account));
+        let is_shared = self.reads[at] == 1 && !self.pipelines[self.last_readers[at]].sink.keeps_order();
         let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
         Ok(Some(Arc::new(Running {
             pipeline,
@@ -102,6 +103,8 @@ impl Execution {
             stage,
             is_looked_into,
             reads: self.reads[at],
+            is_shared,
+            workers: AtomicUsize::new(1),
             hash: self.hash.clone(),
             file: Mutex::default(),
             made: Mutex::default(),

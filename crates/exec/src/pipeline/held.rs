@@ -4,7 +4,7 @@ use super::HELD_ROWS;
 use super::Ran;
 use super::merge::Runs;
 use super::reading::{Cut, Given, Pair};
-use super::sort::{Sorted, Windowed};
+use super::sort::{PartedWindow, Sorted, Windowed};
 use crate::aggregate::Finished;
 use crate::aggregate::rows::Parted;
 use crate::aggregate::spill as groups;
@@ -23,6 +23,8 @@ pub(super) enum Held {
     Columns(Vec<Vector>, usize),
     Sorted(Sorted),
     Windowed(Windowed),
+    /// The same in parts that are computed when they are read, by so many workers at once at most.
+    PartedWindow(PartedWindow, usize),
     /// Groups of several workers that are put together part by part.
     PartedGroups(Parted, Counted),
     /// The same of groups on disk.
@@ -64,6 +66,7 @@ impl Held {
             Held::Columns(_, rows) => *rows,
             Held::Sorted(sorted) => sorted.rows(),
             Held::Windowed(windowed) => windowed.rows,
+            Held::PartedWindow(window, _) => window.rows(),
             Held::SpilledTable(table) => table.rows,
             Held::SpilledRows(rows) => rows.rows,
             Held::Runs(runs) => runs.rows,
@@ -77,6 +80,7 @@ impl Held {
             Held::SpilledGroups(groups, _) => groups.parts.len(),
             Held::SpilledRows(rows) => rows.blocks(),
             Held::Windowed(windowed) => windowed.parts(),
+            Held::PartedWindow(window, _) => window.parts(),
             Held::Runs(_) => 1,
             held => held.rows().div_ceil(HELD_ROWS),
         }
@@ -84,7 +88,11 @@ impl Held {
 
     /// Whether something of it is computed when it is read.
     pub fn is_put_together(&self) -> bool {
-        matches!(self, Held::Groups(_) | Held::PartedGroups(..) | Held::SpilledGroups(..) | Held::Runs(_))
+        match self {
+            Held::Groups(_) | Held::PartedGroups(..) | Held::SpilledGroups(..) => true,
+            Held::PartedWindow(..) | Held::Runs(_) => true,
+            _ => false,
+        }
     }
 
     /// The rows of a part, of what is not put together part by part.
@@ -123,6 +131,7 @@ impl Held {
             Held::Columns(columns, _) => columns.iter().map(crate::spill::bytes_of).sum(),
             Held::Sorted(sorted) => sorted.bytes(),
             Held::Windowed(windowed) => windowed.bytes(),
+            Held::PartedWindow(window, open) => window.bytes() + window.open_bytes(*open),
             _ => 0,
         }
     }

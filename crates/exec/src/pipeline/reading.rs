@@ -5,6 +5,7 @@
 
 use super::held::Held;
 use super::merge::Merge;
+use super::sort::Windowed;
 use super::{HELD_ROWS, Pipeline, Ran, Running, Sink, Source, Step};
 use crate::aggregate::Finished;
 use crate::aggregate::spill as groups;
@@ -39,6 +40,8 @@ pub(super) enum Reading {
     Nothing,
     Groups(GroupsReading),
     Runs(Box<Merge>),
+    /// What a window computed of a part, and how far it is read.
+    Windowed(Windowed, usize),
     Joined(JoinReading),
     Chosen(ChosenReading),
 }
@@ -50,6 +53,10 @@ impl Reading {
             Reading::Nothing => Ok(None),
             Reading::Groups(groups) => groups.next(running),
             Reading::Runs(merge) => Ok(merge.next(&running.around.stop)?.map(Given::of)),
+            Reading::Windowed(windowed, at) => {
+                *at += 1;
+                Ok((*at <= windowed.parts()).then(|| Given::of(windowed.part(*at - 1))))
+            }
             Reading::Joined(join) => join.next(running, work),
             Reading::Chosen(chosen) => chosen.next(running),
         }
@@ -292,6 +299,8 @@ impl Running {
     /// A part's rows, or what gives them one after the other.
     fn begun(&self, held: &Arc<Held>, at: usize, reading: &mut Reading) -> Result<Option<Given>> {
         let own = Reservation::new(&self.ran.account);
+        // Before the next one is there.
+        *reading = Reading::Nothing;
         *reading = match &**held {
             Held::PartedGroups(groups, counted) => {
                 let groups = groups.open(at)?;
@@ -304,6 +313,7 @@ impl Running {
                 Reading::Groups(GroupsReading { of: held.clone(), parts, open: None, held: own, counted })
             }
             Held::Runs(runs) => Reading::Runs(Box::new(Merge::new(runs, own)?)),
+            Held::PartedWindow(window, _) => Reading::Windowed(window.open(at)?, 0),
             _ => return held.part(at).map(Some),
         };
         Ok(None)

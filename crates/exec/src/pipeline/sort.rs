@@ -29,6 +29,11 @@ use std::sync::Arc;
 
 /// Rows beyond what is kept that are worth sorting them out.
 const SURPLUS_ROWS_MIN: usize = 512;
+/// Rows that are worth parts, and a part of their own.
+const PARTED_MIN: usize = if cfg!(test) { 1 << 10 } else { 2 * ROWS };
+const PART_ROWS: usize = if cfg!(test) { 1 << 8 } else { 1 << 13 };
+/// First bits of keys that parts are told apart by, at most.
+const PART_BITS: u32 = 16;
 /// So few are sorted out as soon as they are there, for the sake of the bound.
 const FEW_ROWS_MAX: usize = HELD_ROWS;
 
@@ -192,15 +197,19 @@ impl KeyValues {
         }
     }
 
-    fn is_null(&self, row: usize) -> bool {
+    fn nulls(&self) -> Option<&NullBuffer> {
         match self {
-            KeyValues::Integers(_, nulls) => nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
-            KeyValues::Bools(values) => values.is_null(row),
-            KeyValues::Bytes(values, _) => values.is_null(row),
-            KeyValues::Codes(codes, _) => codes.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
-            KeyValues::Fixed(values) => values.is_null(row),
-            KeyValues::Arrays(values, _) => values.is_null(row),
+            KeyValues::Integers(_, nulls) => nulls.as_ref(),
+            KeyValues::Bools(values) => values.nulls(),
+            KeyValues::Bytes(values, _) => values.nulls(),
+            KeyValues::Codes(codes, _) => codes.nulls.as_ref(),
+            KeyValues::Fixed(values) => values.nulls(),
+            KeyValues::Arrays(values, _) => values.nulls(),
         }
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls().is_some_and(|nulls| nulls.is_null(row))
     }
 
     fn compare(&self, row: usize, other: &KeyValues, other_row: usize) -> Ordering {
@@ -400,10 +409,24 @@ impl Sorting {
         other.batches.into_iter().for_each(|rows| self.push(rows));
     }
 
-    /// The first rows in order; those that are equal as they came.
+    /// The keys of all rows.
+    fn keys(&self) -> Vec<packed::Columns<'_>> {
+        self.batches.iter().map(|rows| (rows.keys.as_slice(), rows.count)).collect()
+    }
+
+    /// How two rows compare; those that are equal as they came.
+    fn compare(&self, exact: bool) -> impl Fn(&Packed, &Packed) -> Ordering {
+        let of = |(_, batch, row): &Packed| (self.batches[*batch as usize].keys.as_slice(), *row as usize);
+        move |a: &Packed, b: &Packed| match a.0.cmp(&b.0) {
+            Ordering::Equal if !exact => self.order.compare(of(a), of(b)).then(a.cmp(b)),
+            Ordering::Equal => a.cmp(b),
+            order => order,
+        }
+    }
+
+    /// The first rows in order.
     fn first(&self, kept: Option<usize>) -> Result<Vec<Packed>> {
-        let keys: Vec<packed::Columns<'_>> =
-            self.batches.iter().map(|rows| (rows.keys.as_slice(), rows.count)).collect();
+        let keys = self.keys();
         let packing = Packing::of(&self.order.keys, &keys)?;
         let mut all: Vec<Packed> = Vec::with_capacity(self.rows);
         for (batch, keys) in keys.iter().enumerate() {
@@ -411,12 +434,7 @@ impl Sorting {
             let rows = packing.numbers(*keys).into_iter().enumerate();
             all.extend(rows.map(|(row, number)| (number, batch as u32, row as u32)));
         }
-        let of = |(_, batch, row): &Packed| (keys[*batch as usize].0, *row as usize);
-        let compare = |a: &Packed, b: &Packed| match a.0.cmp(&b.0) {
-            Ordering::Equal if !packing.exact => self.order.compare(of(a), of(b)).then(a.cmp(b)),
-            Ordering::Equal => a.cmp(b),
-            order => order,
-        };
+        let compare = self.compare(packing.exact);
         match kept {
             Some(0) => return Ok(Vec::new()),
             Some(kept) if kept < all.len() => {
@@ -472,15 +490,72 @@ impl Sorting {
     /// What a window computes of all rows: whole partitions, some at a time.
     pub fn finish_window(self, window: &window::Spec) -> Result<Windowed> {
         let rows = self.first(None)?;
+        self.windowed(&rows, window)
+    }
+
+    /// The same of rows in order, which are whole partitions.
+    fn windowed(&self, rows: &[Packed], window: &window::Spec) -> Result<Windowed> {
         let mut windowed = Windowed::default();
         let mut from = 0;
         while from < rows.len() {
-            let to = self.partition_end(&rows, from + ROWS, window.partition.len())?;
+            let to = self.partition_end(rows, from + ROWS, window.partition.len())?;
             let columns = self.gathered(&rows[from..to])?.into_iter().map(Vector::measured).collect();
             windowed.push(window.apply(columns, to - from)?, to - from);
             from = to;
         }
         Ok(windowed)
+    }
+
+    /// The same in parts of whole partitions, which are computed when they are read.
+    pub fn into_parts(self, window: &Arc<window::Spec>) -> Result<PartedWindow> {
+        let keys = self.keys();
+        let packing = Packing::of(&self.order.keys, &keys)?;
+        let mut numbers = Vec::with_capacity(keys.len());
+        for keys in keys {
+            check()?;
+            numbers.push(packing.numbers(keys));
+        }
+        // Of the bits in which numbers differ the first ones, as far as they are those of partitions.
+        let all = || numbers.iter().flatten();
+        let differs =
+            all().fold(0, |some, number| some | number) ^ all().fold(u128::MAX, |every, number| every & number);
+        let below = u128::BITS.saturating_sub(differs.leading_zeros() + PART_BITS);
+        let shift = packing.shift_of(window.partition.len()).max(below).min(u128::BITS - 1);
+        let slot = |number: u128| (number >> shift) as usize & ((1 << PART_BITS) - 1);
+        let mut counts = vec![0usize; 1 << PART_BITS];
+        all().for_each(|number| counts[slot(*number)] += 1);
+        // Neighbours are one part as long as they are few.
+        let (mut part_of, mut bounds, mut rows) = (vec![0u32; counts.len()], vec![0], 0);
+        for (slot, count) in counts.into_iter().enumerate() {
+            part_of[slot] = bounds.len() as u32 - 1;
+            rows += count;
+            if rows - bounds[bounds.len() - 1] >= PART_ROWS {
+                bounds.push(rows);
+            }
+        }
+        if bounds[bounds.len() - 1] < rows {
+            bounds.push(rows);
+        }
+        let (mut next, mut all) = (bounds.clone(), vec![(0, 0, 0); rows]);
+        for (batch, numbers) in numbers.into_iter().enumerate() {
+            check()?;
+            for (row, number) in numbers.into_iter().enumerate() {
+                let next = &mut next[part_of[slot(number)] as usize];
+                all[*next] = (number, batch as u32, row as u32);
+                *next += 1;
+            }
+        }
+        Ok(PartedWindow { exact: packing.exact, rows: self, window: window.clone(), all, bounds })
+    }
+
+    /// Whether windows of its rows are worth it to be computed part by part.
+    pub fn is_worth_parting(&self, window: &window::Spec) -> bool {
+        self.rows >= PARTED_MIN && !window.partition.is_empty()
+    }
+
+    /// What [`Sorting::into_parts`] takes beside [`Sorting::finish_bytes`].
+    pub fn parting_bytes(&self) -> usize {
+        self.rows * size_of::<u128>()
     }
 
     /// Where the partition ends that a row is in, which is told apart by so many of the first keys.
@@ -519,6 +594,55 @@ fn not_behind(values: &IntValues, bound: i128, descending: bool) -> Vec<u32> {
     mask::rows(&mask)
 }
 
+/// Rows of which a window computes something, in parts that follow one another: each is sorted and computed when it is read,
+/// by whoever reads it. All rows stay until the last part is read.
+pub(super) struct PartedWindow {
+    rows: Sorting,
+    window: Arc<window::Spec>,
+    /// Part by part, in any order.
+    all: Vec<Packed>,
+    /// Where each part begins, and where the last one ends.
+    bounds: Vec<usize>,
+    /// Whether keys are no more than their numbers.
+    exact: bool,
+}
+
+impl PartedWindow {
+    pub fn parts(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    pub fn rows(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes + self.all.capacity() * size_of::<Packed>()
+    }
+
+    /// What so many parts take that are open at once.
+    pub fn open_bytes(&self, open: usize) -> usize {
+        let largest = self.bounds.windows(2).map(|part| part[1] - part[0]).max().unwrap_or(0);
+        let results = self.window.calls.len() * size_of::<u128>();
+        open * largest * (self.rows.bytes / self.all.len().max(1) + size_of::<Packed>() + results)
+    }
+
+    /// All parts.
+    pub fn whole(self) -> Result<Windowed> {
+        let mut all = Windowed::default();
+        for part in 0..self.parts() {
+            all.append(self.open(part)?);
+        }
+        Ok(all)
+    }
+
+    pub fn open(&self, part: usize) -> Result<Windowed> {
+        let mut rows = self.all[self.bounds[part]..self.bounds[part + 1]].to_vec();
+        parted::sort(&mut rows, &self.rows.compare(self.exact))?;
+        self.rows.windowed(&rows, &self.window)
+    }
+}
+
 /// What a window computed, in pieces.
 #[derive(Default)]
 pub(super) struct Windowed {
@@ -534,6 +658,14 @@ impl Windowed {
         self.parts.extend(parts);
         self.pieces.push(piece);
         self.rows += rows;
+    }
+
+    /// Takes in what was computed of the rows behind.
+    fn append(&mut self, other: Windowed) {
+        let before = self.pieces.len();
+        self.pieces.extend(other.pieces);
+        self.parts.extend(other.parts.into_iter().map(|(piece, rows)| (before + piece, rows)));
+        self.rows += other.rows;
     }
 
     pub fn parts(&self) -> usize {

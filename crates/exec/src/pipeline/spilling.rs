@@ -4,7 +4,7 @@
 use super::held::{Counted, Held};
 use super::merge::Runs;
 use super::sort::Sorting;
-use super::{Local, Running, Sink, Worker};
+use super::{Local, Running, Sink, Worker, window};
 use crate::aggregate::Aggregation;
 use crate::aggregate::rows::{DealtRows, Parted};
 use crate::aggregate::spill as groups;
@@ -15,6 +15,7 @@ use crate::memory::Reservation;
 use crate::spill::hash::PARTS;
 use crate::spill::scatter::{Rows, Scatter};
 use crate::spill::{SPILL_BYTES_MIN, SpillFile};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 const NO_ROOM: Error = Error::Beyond("more memory than there is");
@@ -367,6 +368,11 @@ impl Running {
         Ok(Together::NoRoom(vec![Made::Dealt(parted.into_workers().collect())]))
     }
 
+    /// Whether several workers may compute a window, each of some partitions.
+    fn is_parted(&self, rows: &Sorting, window: &window::Spec) -> bool {
+        self.is_shared && rows.is_worth_parting(window)
+    }
+
     fn put_together(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
         if made.iter().any(|made| matches!(made, Made::Dealt(_))) {
             return self.parted(made, held);
@@ -390,7 +396,12 @@ impl Running {
         let more = match &all {
             Made::Groups(groups) => groups.finish_bytes(),
             Made::Built(built) => (built.bytes() + built.table_bytes()) / 8 * 9 - built.bytes(),
-            Made::Rows(rows) => rows.finish_bytes(),
+            Made::Rows(rows) => match &self.pipeline.sink {
+                Sink::Window { window, .. } if self.is_parted(rows, window) => {
+                    rows.finish_bytes() + rows.parting_bytes()
+                }
+                _ => rows.finish_bytes(),
+            },
             Made::Marked(_) | Made::Cut(_) | Made::Dealt(_) => 0,
         };
         if !self.has_room(held, more)? {
@@ -401,6 +412,13 @@ impl Running {
             Made::Built(built) => Held::Table(Arc::new(built.finish()?)),
             Made::Marked(marks) => Held::Marks(marks),
             Made::Rows(rows) => match &self.pipeline.sink {
+                Sink::Window { window, .. } if self.is_parted(&rows, window) => {
+                    let (parts, workers) = (rows.into_parts(window)?, self.workers.load(Ordering::Relaxed));
+                    match parts.parts() > 1 && self.has_room(held, parts.open_bytes(workers))? {
+                        true => Held::PartedWindow(parts, workers),
+                        false => Held::Windowed(parts.whole()?),
+                    }
+                }
                 Sink::Window { window, .. } => Held::Windowed(rows.finish_window(window)?),
                 _ => Held::Sorted(rows.finish()?),
             },

@@ -551,6 +551,27 @@ fn windows_are_the_same_from_disk() {
         calls: calls.clone(),
     };
     machine.check("by two columns", &window(vec![4, 5]), true);
+    // Where all workers may read it, parts of it: partitions of one row, some, and most rows.
+    for keys in [vec![4, 5], vec![8], vec![1, 4], vec![2, 6], vec![6, 3], vec![5], vec![1]] {
+        let plan = window(keys.clone());
+        let sort = Plan::Sort { input: Box::new(plan.clone()), keys: vec![sort_key(&fields, 8, true, false)] };
+        let mut whole = machine.run(&plan, usize::MAX).0.unwrap();
+        let number = |row: &Vec<Datum>| if let Datum::I32(number) = row[8] { number } else { panic!("{row:?}") };
+        whole.sort_by_key(|row| std::cmp::Reverse(number(row)));
+        let parted = machine.run(&sort, usize::MAX).0.unwrap();
+        assert!(whole == parted, "by {keys:?}");
+        let memory = Arc::new(Limited { bytes_max: usize::MAX, bytes: AtomicUsize::new(0) });
+        let mut execution =
+            Execution::new(&sort, machine.around(memory, Os::real().fs)).expect("a plan for the engine");
+        let first = execution.start().unwrap().expect("rows are sorted first");
+        let mut worker = first.worker();
+        while matches!(worker.step().unwrap(), Progress::More(_)) {}
+        execution.finish(&first).unwrap();
+        let Held::PartedWindow(window, _) = &*execution.made[0].0 else { panic!("there are parts by {keys:?}") };
+        assert!(window.parts() > 2 && window.rows() == 30_000, "by {keys:?}: {}", window.parts());
+    }
+    let parted = Plan::Sort { input: Box::new(window(vec![4, 5])), keys: vec![sort_key(&fields, 8, true, false)] };
+    machine.check("sorted", &parted, true);
     let (rows, _) = machine.run(&window(vec![]), 0);
     assert!(matches!(rows, Err(Error::Beyond(_))), "one partition that has no room");
 }

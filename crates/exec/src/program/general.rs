@@ -2,12 +2,12 @@
 
 use super::{Field, Place, mirrored};
 use crate::Error;
-use crate::kernels::floats::ordered;
 use arrow_array::{Array, ArrayRef};
 use basalt_expr::context::EvalContext;
 use basalt_expr::pattern::Sought;
 use basalt_expr::tree::Expr;
 use basalt_types::batch::{to_logical, to_stored};
+use basalt_types::floats::ordered;
 use basalt_types::span::Span;
 use basalt_types::vector::Vector;
 use basalt_types::{DataType, Datum};

@@ -1,4 +1,4 @@
-//! Variance and standard deviation.
+//! Variance and standard deviation, and averages of floats, beside which PostgreSQL keeps the same.
 //!
 //! Over integers and numerics exact, from count, sum and sum of squares; over floats by the updating
 //! method of Youngs and Cramer, as PostgreSQL does, so that the last digits agree.
@@ -22,6 +22,12 @@ struct Kind {
 }
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
+    if let ("avg", "float4" | "float8") = (name, args) {
+        return Some((
+            |args, _| Box::new(FloatMoments::new(&args[0], Asked::Average)),
+            |_, _| vec![DataType::Float8; 3],
+        ));
+    }
     let float = match args {
         "float4" | "float8" => true,
         "int2" | "int4" | "int8" | "numeric" => false,
@@ -30,7 +36,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
     macro_rules! make {
         ($sample:literal, $root:literal) => {
             if float {
-                |args, _| Box::new(FloatMoments::new(&args[0], Kind { sample: $sample, root: $root }))
+                |args, _| Box::new(FloatMoments::new(&args[0], Asked::Spread(Kind { sample: $sample, root: $root })))
             } else {
                 |args, _| Box::new(ExactMoments::new(&args[0], Kind { sample: $sample, root: $root }))
             }
@@ -181,23 +187,33 @@ impl GroupsAccumulator for ExactMoments {
 /// Count, sum, and sum of squared deviations.
 type State = [f64; 3];
 
+#[derive(Clone, Copy)]
+enum Asked {
+    Average,
+    Spread(Kind),
+}
+
 struct FloatMoments {
     ty: DataType,
-    kind: Kind,
+    asked: Asked,
     states: Vec<State>,
 }
 
 impl FloatMoments {
-    fn new(ty: &DataType, kind: Kind) -> FloatMoments {
-        FloatMoments { ty: ty.clone(), kind, states: Vec::new() }
+    fn new(ty: &DataType, asked: Asked) -> FloatMoments {
+        FloatMoments { ty: ty.clone(), asked, states: Vec::new() }
     }
 
-    fn result(&self, [n, _, spread]: State) -> Datum {
-        if n == 0.0 || (self.kind.sample && n <= 1.0) {
-            return Datum::Null;
+    fn result(&self, [n, sum, spread]: State) -> Datum {
+        match self.asked {
+            _ if n == 0.0 => Datum::Null,
+            Asked::Average => Datum::F64(sum / n),
+            Asked::Spread(Kind { sample: true, .. }) if n <= 1.0 => Datum::Null,
+            Asked::Spread(Kind { sample, root }) => {
+                let variance = spread / if sample { n - 1.0 } else { n };
+                Datum::F64(if root { variance.sqrt() } else { variance })
+            }
         }
-        let variance = spread / if self.kind.sample { n - 1.0 } else { n };
-        Datum::F64(if self.kind.root { variance.sqrt() } else { variance })
     }
 }
 

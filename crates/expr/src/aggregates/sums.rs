@@ -31,11 +31,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
             (make, |_, _| vec![DataType::Bytea])
         }
         ("sum", "float4" | "float8") => (
-            |args, ty| Box::new(FloatSum { arg: args[0].clone(), ty: ty.clone(), average: false, sums: Vec::new() }),
-            |_, _| vec![DataType::Float8, DataType::Int8],
-        ),
-        ("avg", "float4" | "float8") => (
-            |args, ty| Box::new(FloatSum { arg: args[0].clone(), ty: ty.clone(), average: true, sums: Vec::new() }),
+            |args, ty| Box::new(FloatSum { arg: args[0].clone(), ty: ty.clone(), sums: Vec::new() }),
             |_, _| vec![DataType::Float8, DataType::Int8],
         ),
         ("sum" | "avg", "interval") => {
@@ -218,11 +214,10 @@ impl GroupsAccumulator for ExactSum {
     }
 }
 
-/// Sums and averages of floats. `sum(float4)` is computed in single precision, as in PostgreSQL.
+/// Sums of floats. `sum(float4)` is computed in single precision, as in PostgreSQL.
 struct FloatSum {
     arg: DataType,
     ty: DataType,
-    average: bool,
     sums: Vec<(f64, i64)>,
 }
 
@@ -241,11 +236,10 @@ impl FloatSum {
     }
 
     fn result(&self, (sum, count): (f64, i64)) -> Datum {
-        match (count, self.average, &self.ty) {
-            (0, ..) => Datum::Null,
-            (_, true, _) => Datum::F64(sum / count as f64),
-            (_, false, DataType::Float4) => Datum::F32(sum as f32),
-            (_, false, _) => Datum::F64(sum),
+        match (count, &self.ty) {
+            (0, _) => Datum::Null,
+            (_, DataType::Float4) => Datum::F32(sum as f32),
+            _ => Datum::F64(sum),
         }
     }
 }

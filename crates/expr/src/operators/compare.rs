@@ -14,6 +14,7 @@ use crate::functions::{CallInfo, Kernel};
 use crate::numeric::Numeric;
 use arrow_array::StringViewArray;
 use arrow_buffer::BooleanBuffer;
+use basalt_types::floats::ordered;
 use basalt_types::text::{self, INLINE_BYTES_MAX};
 use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key, range};
 use std::cmp::Ordering;
@@ -351,14 +352,8 @@ fn primitive(op: CompareOp, width: Width) -> Kernel {
     }
 }
 
-/// Floats of one width, as integers of the same order.
+/// `double precision`, as integers of the same order.
 fn floats(op: CompareOp) -> Kernel {
-    #[inline(always)]
-    fn word(value: f64) -> i64 {
-        // All NaNs are one, and both zeros.
-        let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() } as i64;
-        bits ^ ((bits >> 63) as u64 >> 1) as i64
-    }
     macro_rules! one {
         ($fixed:expr) => {{
             fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
@@ -371,15 +366,15 @@ fn floats(op: CompareOp) -> Kernel {
                 let b = Operand::<F8>::new(&args[1], &info.arg_types[1])?;
                 let values = match (a, b) {
                     (Operand::Column(a), Operand::Column(b)) => {
-                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(word(a[row]).cmp(&word(b[row]))))
+                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(ordered(a[row]).cmp(&ordered(b[row]))))
                     }
                     (Operand::Column(a), Operand::Const(b)) => {
-                        let b = word(b);
-                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(word(a[row]).cmp(&b)))
+                        let b = ordered(b);
+                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(ordered(a[row]).cmp(&b)))
                     }
                     (Operand::Const(a), Operand::Column(b)) => {
-                        let a = word(a);
-                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.cmp(&word(b[row]))))
+                        let a = ordered(a);
+                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.cmp(&ordered(b[row]))))
                     }
                     (Operand::Const(a), Operand::Const(b)) => {
                         BooleanBuffer::collect_bool(rows, |_| $fixed.holds(float_order(a, b)))

@@ -40,7 +40,7 @@ impl Op {
         }
     }
 
-    /// Whether a result may be in error: one that is infinite, or 0 where neither sum nor factor nor dividend is.
+    /// Whether a result may be in error: one that is infinite, 0 where neither factor nor dividend is, or of a division by 0.
     #[inline(always)]
     fn is_doubtful(self, a: f64, b: f64, result: f64) -> bool {
         let is_infinite = result.abs() == f64::INFINITY;
@@ -115,14 +115,17 @@ fn vector_of(op: Op, args: &[Vector], rows: usize, info: &CallInfo) -> Result<Ve
     let nulls = union_nulls(args);
     let (results, doubtful) = computed(op, rows, a, b);
     if doubtful {
-        // What is held for a null means nothing.
+        // What is held for a null means nothing, and often looks like a division by zero.
         let at = |side: Side<'_>, row: usize| match side {
             Side::Each(values) => values[row],
             Side::Same(value) => value,
         };
         let valid = (0..rows).filter(|row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row)));
         for row in valid {
-            op.checked(at(a, row), at(b, row))?;
+            let (a, b) = (at(a, row), at(b, row));
+            if op.is_doubtful(a, b, results[row]) {
+                op.checked(a, b)?;
+            }
         }
     }
     let values: ArrayRef = Arc::new(Float64Array::new(results.into(), nulls));

@@ -5,6 +5,7 @@
 use crate::error::{Error, Result};
 use crate::kernels::floats;
 use crate::kernels::sums::Groups;
+use crate::stop::pieces;
 use std::ops::Range;
 
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub struct FloatSum {
 const ROOM: f64 = 0.5;
 
 const BEYOND: Error = Error::Beyond("a sum beyond what floats hold");
+/// Where squares of sums may leave the type.
+const SQUARES_MAX: f64 = 1e150;
 
 impl FloatSum {
     pub fn new(single: bool) -> FloatSum {
@@ -84,9 +87,25 @@ impl FloatSum {
         Ok(())
     }
 
+    /// PostgreSQL keeps squared deviations beside each average, and fails where these leave the type.
+    pub fn check_squares(&self) -> Result<()> {
+        match self.reach < SQUARES_MAX {
+            true => Ok(()),
+            false => Err(Error::Beyond("an average of values whose squares floats do not hold")),
+        }
+    }
+
     /// Takes in the sums of groups `from..` of another: the group at `from + i` is `groups[i]` here.
     pub fn merge(&mut self, other: &FloatSum, groups: &[u32], from: usize, len: usize) -> Result<()> {
-        self.add(other.sums.get(from..).unwrap_or_default(), Groups::Each(groups), len)
+        let others = other.sums.get(from..).unwrap_or_default();
+        self.sums.resize(len, 0.0);
+        for piece in pieces(groups.len().min(others.len())) {
+            let piece = piece?;
+            self.add(&others[piece.clone()], Groups::Each(&groups[piece]), len)?;
+        }
+        // Of values that were added to the others' sums.
+        self.reach += other.reach;
+        Ok(())
     }
 
     pub fn total(&self, group: usize) -> f64 {

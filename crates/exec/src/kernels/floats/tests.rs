@@ -13,21 +13,6 @@ fn order(a: f64, b: f64) -> Ordering {
 }
 
 #[test]
-fn integers_have_the_order_of_floats() {
-    for a in VALUES {
-        for b in VALUES {
-            assert_eq!(ordered(a).cmp(&ordered(b)), order(a, b), "{a} {b}");
-            let of_words = word(a).cmp(&word(b));
-            assert!(of_words == order(a, b) || (a == 0.0 && b == 0.0), "{a} {b}");
-        }
-        assert_eq!(of_word(word(a)).to_bits(), a.to_bits(), "{a}");
-    }
-    let negative_nan = f64::from_bits(u64::MAX);
-    assert!(negative_nan.is_nan());
-    assert_eq!(ordered(negative_nan), ordered(f64::NAN));
-}
-
-#[test]
 fn comparisons_are_those_of_sql() {
     let ops = [CompareOp::Eq, CompareOp::NotEq, CompareOp::Lt, CompareOp::LtEq, CompareOp::Gt, CompareOp::GtEq];
     let wide: ArrayRef = Arc::new(Float64Array::from(VALUES.to_vec()));

@@ -8,9 +8,11 @@
 use super::{Key, KeyValues};
 use crate::aggregate::texts::{Equality, key_of};
 use crate::error::Result;
+use crate::kernels::sums::extreme;
 use crate::parted;
 use crate::stop::{check, pieces};
 use arrow_array::{Array, BinaryViewArray};
+use basalt_types::vector::IntValues;
 use std::sync::Arc;
 
 /// The rows of a batch that are to be sorted, by their keys.
@@ -77,6 +79,11 @@ impl Packing {
         Ok(Packing { keys: packed, exact })
     }
 
+    /// How many bits lie below those of so many of the first keys.
+    pub fn shift_of(&self, keys: usize) -> u32 {
+        self.keys.iter().take(keys).last().map_or(u128::BITS, |key| key.shift)
+    }
+
     /// The numbers of a batch's rows.
     pub fn numbers(&self, (keys, rows): Columns<'_>) -> Vec<u128> {
         let mut numbers = vec![0; rows];
@@ -128,9 +135,8 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
         check()?;
         match values {
             KeyValues::Integers(values, _) => {
-                for row in 0..rows {
-                    let value = values.get(row);
-                    bounds = Some(bounds.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
+                if let Some((least, greatest)) = bounds_of(values, rows) {
+                    bounds = Some(bounds.map_or((least, greatest), |(min, max)| (min.min(least), max.max(greatest))));
                 }
             }
             KeyValues::Bools(_) => return Ok((Shape::Bools, room.min(1), room > 0)),
@@ -153,12 +159,41 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
     Ok((Shape::Integers { least, dropped: wanted - bits }, bits, bits == wanted))
 }
 
+/// The least and the greatest of the first values.
+fn bounds_of(values: &IntValues, rows: usize) -> Option<(i128, i128)> {
+    macro_rules! of {
+        ($values:expr) => {{
+            let values = &$values[..rows];
+            Some((extreme(values, false)?.into(), extreme(values, true)?.into()))
+        }};
+    }
+    match values {
+        IntValues::I32(values) => of!(values),
+        IntValues::I64(values) => of!(values),
+        IntValues::I128(values) => of!(values),
+    }
+}
+
 impl Packed {
     fn add(&self, values: &KeyValues, numbers: &mut [u128]) {
         match (values, &self.shape) {
             (KeyValues::Integers(integers, _), Shape::Integers { least, dropped }) => {
-                let distance = |row| integers.get(row).wrapping_sub(*least) as u128;
-                self.add_each(values, numbers, |row| distance(row).checked_shr(*dropped).unwrap_or(0));
+                let part = |distance: u128| distance.checked_shr(*dropped).unwrap_or(0);
+                match integers {
+                    IntValues::I32(integers) => {
+                        self.add_each(values, numbers, |row| {
+                            part(i128::from(integers[row]).wrapping_sub(*least) as u128)
+                        });
+                    }
+                    IntValues::I64(integers) => {
+                        self.add_each(values, numbers, |row| {
+                            part(i128::from(integers[row]).wrapping_sub(*least) as u128)
+                        });
+                    }
+                    IntValues::I128(integers) => {
+                        self.add_each(values, numbers, |row| part(integers[row].wrapping_sub(*least) as u128));
+                    }
+                }
             }
             (KeyValues::Bools(bools), Shape::Bools) => {
                 // Without room nothing is said.
@@ -180,8 +215,9 @@ impl Packed {
 
     fn add_each(&self, values: &KeyValues, numbers: &mut [u128], value: impl Fn(usize) -> u128) {
         let all = (1u128 << self.bits) - 1;
+        let nulls = values.nulls();
         for (row, number) in numbers.iter_mut().enumerate() {
-            let (flag, value) = match values.is_null(row) {
+            let (flag, value) = match nulls.is_some_and(|nulls| nulls.is_null(row)) {
                 true => (!self.nulls_first, 0),
                 false if self.descending => (self.nulls_first, all - value(row)),
                 false => (self.nulls_first, value(row)),

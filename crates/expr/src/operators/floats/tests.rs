@@ -1,4 +1,12 @@
 use super::*;
+use crate::context::EvalContext;
+use crate::functions::Registry;
+use crate::resolve;
+use crate::tree::Expr;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_buffer::NullBuffer;
+use basalt_types::DataType;
 
 const VALUES: [f64; 12] = [
     0.0,
@@ -48,4 +56,31 @@ fn vectors_of_all_forms_are_computed_alike() {
             }
         }
     }
+}
+
+/// An operation over two columns, the second of which has garbage where it is null.
+fn called(symbol: &str, left: &[f64], right: &[Option<f64>], garbage: f64) -> Result<Vec<Option<f64>>> {
+    let ctx = EvalContext::at(0);
+    let column = |index| Expr::Column { index, ty: DataType::Float8 };
+    let expr = resolve::operator(Registry::builtin(), symbol, Some(column(0)), column(1), &ctx)?;
+    let nulls: NullBuffer = right.iter().map(Option::is_some).collect();
+    let values: Vec<f64> = right.iter().map(|value| value.unwrap_or(garbage)).collect();
+    let left: ArrayRef = Arc::new(Float64Array::from(left.to_vec()));
+    let right: ArrayRef = Arc::new(Float64Array::new(values.into(), Some(nulls)));
+    let rows = left.len();
+    let values = expr.eval(&[left, right], rows, &ctx)?;
+    Ok(values.as_primitive::<Float64Type>().iter().collect())
+}
+
+#[test]
+fn the_first_row_in_error_decides_and_nulls_are_none() {
+    let fine = called("/", &[1.0, 6.0, 3.0], &[None, Some(2.0), None], 0.0).unwrap();
+    assert_eq!(fine, [None, Some(3.0), None]);
+    let fine = called("+", &[1.0, f64::MAX], &[Some(f64::INFINITY), None], f64::MAX).unwrap();
+    assert_eq!(fine, [Some(f64::INFINITY), None]);
+    let state = |result: Result<Vec<Option<f64>>>| result.unwrap_err().sqlstate;
+    assert_eq!(state(called("/", &[1e300, 1.0], &[Some(1e-300), Some(0.0)], 1.0)), "22003");
+    assert_eq!(state(called("/", &[1.0, 1e300], &[Some(0.0), Some(1e-300)], 1.0)), "22012");
+    assert_eq!(state(called("*", &[1e-200], &[Some(1e-200)], 1.0)), "22003");
+    assert_eq!(state(called("-", &[f64::MAX], &[Some(f64::MIN)], 1.0)), "22003");
 }
