@@ -175,7 +175,7 @@ impl Gated {
     /// Whether the input may be polled now: with a slot of the gate's own, or of one above it.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !fair::is_computing() {
-            return self.turn.poll_ready(cx);
+            return self.turn.poll_in_line(cx);
         }
         // Of a time at which another task polled it.
         self.turn.rest();

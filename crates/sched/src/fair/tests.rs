@@ -442,3 +442,58 @@ fn who_waits_in_the_middle_of_its_work_has_no_permit_afterwards() {
     drop(turn);
     assert_eq!(scheduler.report()[0].admission.active, 0);
 }
+
+/// The part of one group of two with shares 20 and 80 whose tasks give their slot back after each step, on an executor that has
+/// a queue, as many threads as slots, and no idea of shares.
+fn part_in_steps(threads: usize, tasks: usize, poll: fn(&mut Turn, &mut Context<'_>) -> Poll<()>) -> f64 {
+    let scheduler = Scheduler::new(threads, &[("small".into(), 20), ("large".into(), 80)], UNLIMITED);
+    let names = ["small", "large"];
+    let mut turns: Vec<(Turn, Arc<Flag>)> =
+        (0..tasks).map(|at| (scheduler.statement(names[at % 2]).turn(), Arc::<Flag>::default())).collect();
+    let mut queue: std::collections::VecDeque<usize> = (0..tasks).collect();
+    let (mut parked, mut had) = (Vec::new(), [0u32; 2]);
+    for _ in 0..20_000 {
+        // What each thread runs at the same time.
+        let running: Vec<usize> = (0..threads).filter_map(|_| queue.pop_front()).collect();
+        assert!(!running.is_empty(), "somebody is runnable");
+        let mut computing = Vec::new();
+        for at in running {
+            let (turn, flag) = &mut turns[at];
+            flag.0.store(false, Ordering::SeqCst);
+            match poll(turn, &mut Context::from_waker(&Waker::from(flag.clone()))) {
+                Poll::Ready(()) => computing.push(at),
+                Poll::Pending => parked.push(at),
+            }
+        }
+        for at in computing {
+            let turn = &mut turns[at].0;
+            turn.spent(Duration::from_millis(1));
+            turn.rest();
+            had[at % 2] += 1;
+            queue.push_back(at);
+        }
+        let (woken, still): (Vec<usize>, Vec<usize>) =
+            parked.into_iter().partition(|at| turns[*at].1.0.load(Ordering::SeqCst));
+        queue.extend(woken);
+        parked = still;
+    }
+    f64::from(had[0]) / f64::from(had[0] + had[1])
+}
+
+#[test]
+fn who_gives_the_slot_back_after_each_step_gets_its_share_all_the_same() {
+    for (threads, tasks) in [(1, 4), (1, 8), (2, 8), (2, 16), (4, 16)] {
+        let part = part_in_steps(threads, tasks, Turn::poll_in_line);
+        assert!((part - 0.2).abs() < 0.03, "{threads} threads, {tasks} tasks: {part}");
+        // Taken where it is free, it goes to whoever is polled.
+        let control = part_in_steps(threads, tasks, Turn::poll_ready);
+        assert!(control > 0.4, "{threads} threads, {tasks} tasks: {control}");
+    }
+}
+
+#[test]
+fn who_is_alone_waits_for_nobody() {
+    let scheduler = Scheduler::new(1, &[("a".into(), 10)], UNLIMITED);
+    let mut turn = scheduler.statement("a").turn();
+    assert!(turn.poll_in_line(&mut Context::from_waker(Waker::noop())).is_ready());
+}
