@@ -116,6 +116,8 @@ pub struct Turn {
     ticket: Option<Ticket>,
     /// Since it was given the slot.
     held: Duration,
+    /// Whether it has ended its last step because others wait.
+    overdue: bool,
 }
 
 impl Scheduler {
@@ -301,7 +303,7 @@ impl State {
 impl Statement {
     /// A place for one more worker, which has no slot yet.
     pub fn turn(self: &Arc<Self>) -> Turn {
-        Turn { statement: self.clone(), ticket: None, held: Duration::ZERO }
+        Turn { statement: self.clone(), ticket: None, held: Duration::ZERO, overdue: false }
     }
 
     /// Whether somebody waits for a slot.
@@ -416,6 +418,16 @@ impl Turn {
         }
         let waits = state.statements.get(&id).is_some_and(|entry| entry.waiting.contains_key(&ticket));
         if waits { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Gives the slot back after a step; who has ended it for those that wait stands behind them at once. In the executor's
+    /// queue alone it would count as one that has nothing to do, whose credit with others is not kept.
+    pub fn step_aside(&mut self, cx: &mut Context<'_>) {
+        self.rest();
+        if std::mem::take(&mut self.overdue) {
+            let placed = self.poll_in_line(cx);
+            assert!(placed.is_pending() || self.ticket.is_some(), "it has a place or a slot");
+        }
     }
 
     /// Notes time that was taken with the slot, and gives the slot up if it is somebody else's turn.

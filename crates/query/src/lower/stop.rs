@@ -204,7 +204,11 @@ impl Stream for Gated {
         give_way();
         let Gated { inner: Some(inner), turn, .. } = &mut *self else { return Poll::Ready(None) };
         let polled = turn.compute(|| inner.poll_next_unpin(cx));
-        turn.rest();
+        if polled.is_pending() {
+            turn.step_aside(cx)
+        } else {
+            turn.rest()
+        }
         if polled.is_ready() {
             budget.made_progress();
         }
