@@ -9,8 +9,7 @@
 //! else's at once; who comes (back) starts with what the least of those has had that are there: time that was not used is
 //! not saved up, and a statement that begins does not wait behind those that run.
 //!
-//! Invariants: a slot is either free or held by one turn, and none is free while a turn waits, but for those that wait for
-//! others to be polled ([`Turn::poll_in_line`]), which give it away when they are polled again. A turn that is dropped
+//! Invariants: a slot is either free or held by one turn, and none is free while a turn waits. A turn that is dropped
 //! gives back what it has, a slot or its place. Wakers are called without the lock. Choosing takes logarithmic time in
 //! groups and statements.
 //!
@@ -116,8 +115,6 @@ pub struct Turn {
     ticket: Option<Ticket>,
     /// Since it was given the slot.
     held: Duration,
-    /// Whether it has ended its last step because others wait.
-    overdue: bool,
 }
 
 impl Scheduler {
@@ -303,7 +300,7 @@ impl State {
 impl Statement {
     /// A place for one more worker, which has no slot yet.
     pub fn turn(self: &Arc<Self>) -> Turn {
-        Turn { statement: self.clone(), ticket: None, held: Duration::ZERO, overdue: false }
+        Turn { statement: self.clone(), ticket: None, held: Duration::ZERO }
     }
 
     /// Whether somebody waits for a slot.
@@ -384,49 +381,6 @@ impl Turn {
                 Poll::Pending
             }
             None => Poll::Ready(()),
-        }
-    }
-
-    /// The same for who gives the slot back after each step: it takes a free one only once those who are to be polled before
-    /// it have asked for theirs. Otherwise nobody would ever wait where there are as many threads as slots: whoever is not
-    /// running would be in the executor's queue, which knows no shares.
-    pub fn poll_in_line(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let scheduler = &self.statement.scheduler;
-        let mut state = scheduler.state.lock();
-        // Nobody else is there to be waited for.
-        if state.statements.len() == 1 {
-            drop(state);
-            return self.poll_ready(cx);
-        }
-        let id = self.statement.id;
-        let Some(ticket) = self.ticket else {
-            let ticket = state.next_id();
-            (self.ticket, self.held) = (Some(ticket), Duration::ZERO);
-            let waker = cx.waker().clone();
-            state.change(id, |entry, _| drop(entry.waiting.insert(ticket, Some(waker))));
-            scheduler.waiting.fetch_add(1, Ordering::Relaxed);
-            // It is polled again behind all that is to be polled now.
-            if state.free > 0 {
-                cx.waker().wake_by_ref();
-            }
-            return Poll::Pending;
-        };
-        if let Some(waker) = state.statements.get_mut(&id).and_then(|entry| entry.waiting.get_mut(&ticket)) {
-            *waker = Some(cx.waker().clone());
-            scheduler.dispatch(state);
-            state = scheduler.state.lock();
-        }
-        let waits = state.statements.get(&id).is_some_and(|entry| entry.waiting.contains_key(&ticket));
-        if waits { Poll::Pending } else { Poll::Ready(()) }
-    }
-
-    /// Gives the slot back after a step; who has ended it for those that wait stands behind them at once. In the executor's
-    /// queue alone it would count as one that has nothing to do, whose credit with others is not kept.
-    pub fn step_aside(&mut self, cx: &mut Context<'_>) {
-        self.rest();
-        if std::mem::take(&mut self.overdue) {
-            let placed = self.poll_in_line(cx);
-            assert!(placed.is_pending() || self.ticket.is_some(), "it has a place or a slot");
         }
     }
 

@@ -88,11 +88,8 @@ impl Held {
 
     /// Whether something of it is computed when it is read.
     pub fn is_put_together(&self) -> bool {
-        match self {
-            Held::Groups(_) | Held::PartedGroups(..) | Held::SpilledGroups(..) => true,
-            Held::PartedWindow(..) | Held::Runs(_) => true,
-            _ => false,
-        }
+        let of_groups = matches!(self, Held::Groups(_) | Held::PartedGroups(..) | Held::SpilledGroups(..));
+        of_groups || matches!(self, Held::PartedWindow(..) | Held::Runs(_))
     }
 
     /// The rows of a part, of what is not put together part by part.

@@ -175,7 +175,7 @@ impl Gated {
     /// Whether the input may be polled now: with a slot of the gate's own, or of one above it.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !fair::is_computing() {
-            return self.turn.poll_in_line(cx);
+            return self.turn.poll_ready(cx);
         }
         // Of a time at which another task polled it.
         self.turn.rest();
@@ -204,11 +204,7 @@ impl Stream for Gated {
         give_way();
         let Gated { inner: Some(inner), turn, .. } = &mut *self else { return Poll::Ready(None) };
         let polled = turn.compute(|| inner.poll_next_unpin(cx));
-        if polled.is_pending() {
-            turn.step_aside(cx)
-        } else {
-            turn.rest()
-        }
+        turn.rest();
         if polled.is_ready() {
             budget.made_progress();
         }

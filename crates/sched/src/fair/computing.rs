@@ -14,8 +14,6 @@ struct Computing {
     turn: Turn,
     /// What the thread had spent by then.
     began: Duration,
-    /// Whether it was told that others wait.
-    overdue: bool,
 }
 
 /// Takes what was computed for out of the thread, whatever happens.
@@ -36,12 +34,11 @@ impl Turn {
         }
         let empty = self.statement.turn();
         let turn = std::mem::replace(self, empty);
-        COMPUTING.set(Some(Computing { turn, began: threads::spent(), overdue: false }));
+        COMPUTING.set(Some(Computing { turn, began: threads::spent() }));
         let ends = Ends;
         let done = work();
-        if let Some(Computing { turn, began, overdue }) = COMPUTING.take() {
+        if let Some(Computing { turn, began }) = COMPUTING.take() {
             *self = turn;
-            self.overdue = overdue;
             self.spent(threads::spent().saturating_sub(began));
         }
         drop(ends);
@@ -56,11 +53,10 @@ pub fn is_computing() -> bool {
 
 /// Whether this thread has computed for long enough, and others wait.
 pub fn is_overdue() -> bool {
-    COMPUTING.with_borrow_mut(|computing| {
-        let Some(Computing { turn, began, overdue }) = computing else { return false };
+    COMPUTING.with_borrow(|computing| {
+        let Some(Computing { turn, began }) = computing else { return false };
         let has_slot = turn.ticket.is_some() && turn.statement.is_waited_for();
-        *overdue |= has_slot && threads::spent().saturating_sub(*began) >= 2 * TURN_MIN;
-        *overdue
+        has_slot && threads::spent().saturating_sub(*began) >= 2 * TURN_MIN
     })
 }
 
@@ -78,11 +74,11 @@ pub fn wait<T>(work: impl FnOnce() -> T) -> T {
 /// Does what may wait for others, or compute for turns of its own. What the thread computed for goes on without a slot
 /// afterwards, to the end of its step: it is not to wait in the middle of it.
 pub fn pause<T>(work: impl FnOnce() -> T) -> T {
-    let Some(Computing { mut turn, began, overdue }) = COMPUTING.take() else { return work() };
+    let Some(Computing { mut turn, began }) = COMPUTING.take() else { return work() };
     turn.spent(threads::spent().saturating_sub(began));
     turn.rest();
     let done = work();
     // What was spent in between is noted by those whose it is.
-    COMPUTING.set(Some(Computing { turn, began: threads::spent(), overdue }));
+    COMPUTING.set(Some(Computing { turn, began: threads::spent() }));
     done
 }

@@ -81,7 +81,7 @@ impl Packing {
 
     /// How many bits lie below those of so many of the first keys.
     pub fn shift_of(&self, keys: usize) -> u32 {
-        self.keys.iter().take(keys).last().map_or(u128::BITS, |key| key.shift)
+        self.keys.iter().take(keys).next_back().map_or(u128::BITS, |key| key.shift)
     }
 
     /// The numbers of a batch's rows.
