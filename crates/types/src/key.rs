@@ -9,7 +9,7 @@
 //! each behind `01`, or as `02` where it is null; `00` closes an array's elements, and its dimensions follow.
 
 use crate::array::{ArrayValue, Dimension};
-use crate::{DataType, Datum, PhysType, Rid, jsonb, numeric, range};
+use crate::{DataType, Datum, PhysType, Rid, floats, jsonb, numeric, range};
 use std::fmt;
 
 /// An encoded key. Ordered and compared by its bytes.
@@ -241,16 +241,9 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0x00, 0x01]);
 }
 
+/// An unsigned integer of the same order.
 fn ordered_f64(value: f64) -> u64 {
-    let value = if value == 0.0 {
-        0.0
-    } else if value.is_nan() {
-        f64::NAN
-    } else {
-        value
-    };
-    let bits = value.to_bits() & if value.is_nan() { u64::MAX >> 1 } else { u64::MAX };
-    if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
+    floats::ordered(value) as u64 ^ 1 << 63
 }
 
 fn ordered_f32(value: f32) -> u32 {
@@ -273,6 +266,19 @@ mod tests {
         let mut out = Vec::new();
         encode_column(ty, &value, &mut out);
         out
+    }
+
+    /// They are on disk.
+    #[test]
+    fn floats_have_the_bytes_that_they_always_had() {
+        for value in [0.0, 5e-324, 1.5, f64::MAX, f64::INFINITY, f64::NAN] {
+            assert_eq!(ordered_f64(value), value.to_bits() ^ 1 << 63, "{value}");
+        }
+        for value in [-5e-324, -1.5, f64::MIN, f64::NEG_INFINITY] {
+            assert_eq!(ordered_f64(value), !value.to_bits(), "{value}");
+        }
+        assert_eq!(ordered_f64(-0.0), 1 << 63);
+        assert_eq!(ordered_f64(f64::from_bits(u64::MAX)), ordered_f64(f64::NAN));
     }
 
     #[test]

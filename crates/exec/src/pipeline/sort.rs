@@ -517,8 +517,8 @@ impl Sorting {
         }
         // Of the bits in which numbers differ the first ones, as far as they are those of partitions.
         let all = || numbers.iter().flatten();
-        let differs =
-            all().fold(0, |some, number| some | number) ^ all().fold(u128::MAX, |every, number| every & number);
+        let (some, every) = all().fold((0, u128::MAX), |(some, every), number| (some | number, every & number));
+        let differs = some ^ every;
         let below = u128::BITS.saturating_sub(differs.leading_zeros() + PART_BITS);
         let shift = packing.shift_of(window.partition.len()).max(below).min(u128::BITS - 1);
         let slot = |number: u128| (number >> shift) as usize & ((1 << PART_BITS) - 1);

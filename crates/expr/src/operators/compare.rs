@@ -18,6 +18,7 @@ use basalt_types::floats::ordered;
 use basalt_types::text::{self, INLINE_BYTES_MAX};
 use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key, range};
 use std::cmp::Ordering;
+use std::convert::identity;
 
 #[inline]
 fn float_order(a: f64, b: f64) -> Ordering {
@@ -222,7 +223,7 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
         (Family::Float, "float4", "float4") => ordered!(op, a: F4, b: F4, float_order(f64::from(a), f64::from(b))),
         (Family::Float, "float4", "float8") => ordered!(op, a: F4, b: F8, float_order(f64::from(a), b)),
         (Family::Float, "float8", "float4") => ordered!(op, a: F8, b: F4, float_order(a, f64::from(b))),
-        (Family::Float, "float8", "float8") => floats(op),
+        (Family::Float, "float8", "float8") => primitive(op, Width::F8),
         (Family::Numeric, ..) => numeric(op),
         (Family::Text, ..) => text(op),
         (Family::Padded, ..) => {
@@ -303,36 +304,39 @@ enum Width {
     I2,
     I4,
     I8,
+    F8,
     Day,
     Micros,
 }
 
-/// Integers of one width: a loop without branches over the raw values.
+/// Integers of one width, or floats as integers of the same order: a loop without branches over the raw values.
 fn primitive(op: CompareOp, width: Width) -> Kernel {
     macro_rules! for_marker {
-        ($marker:ty) => {{
+        ($marker:ty, $key:expr) => {{
             macro_rules! one {
                 ($fixed:expr) => {{
                     fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
                         let a = <$marker as Arg>::of(&args[0], &info.arg_types[0])?;
                         let b = <$marker as Arg>::of(&args[1], &info.arg_types[1])?;
-                        Ok(Datum::Bool($fixed.holds(a.cmp(&b))))
+                        Ok(Datum::Bool($fixed.holds($key(a).cmp(&$key(b)))))
                     }
                     fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
                         let a = Operand::<$marker>::new(&args[0], &info.arg_types[0])?;
                         let b = Operand::<$marker>::new(&args[1], &info.arg_types[1])?;
                         let values = match (a, b) {
                             (Operand::Column(a), Operand::Column(b)) => {
-                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a[row].cmp(&b[row])))
+                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds($key(a[row]).cmp(&$key(b[row]))))
                             }
                             (Operand::Column(a), Operand::Const(b)) => {
-                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a[row].cmp(&b)))
+                                let b = $key(b);
+                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds($key(a[row]).cmp(&b)))
                             }
                             (Operand::Const(a), Operand::Column(b)) => {
-                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.cmp(&b[row])))
+                                let a = $key(a);
+                                BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.cmp(&$key(b[row]))))
                             }
                             (Operand::Const(a), Operand::Const(b)) => {
-                                BooleanBuffer::collect_bool(rows, |_| $fixed.holds(a.cmp(&b)))
+                                BooleanBuffer::collect_bool(rows, |_| $fixed.holds($key(a).cmp(&$key(b))))
                             }
                         };
                         Ok(bools(values, union_nulls(args)))
@@ -344,48 +348,13 @@ fn primitive(op: CompareOp, width: Width) -> Kernel {
         }};
     }
     match width {
-        Width::I2 => for_marker!(I2),
-        Width::I4 => for_marker!(I4),
-        Width::I8 => for_marker!(I8),
-        Width::Day => for_marker!(Day),
-        Width::Micros => for_marker!(Micros),
+        Width::I2 => for_marker!(I2, identity),
+        Width::I4 => for_marker!(I4, identity),
+        Width::I8 => for_marker!(I8, identity),
+        Width::F8 => for_marker!(F8, ordered),
+        Width::Day => for_marker!(Day, identity),
+        Width::Micros => for_marker!(Micros, identity),
     }
-}
-
-/// `double precision`, as integers of the same order.
-fn floats(op: CompareOp) -> Kernel {
-    macro_rules! one {
-        ($fixed:expr) => {{
-            fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
-                let a = F8::of(&args[0], &info.arg_types[0])?;
-                let b = F8::of(&args[1], &info.arg_types[1])?;
-                Ok(Datum::Bool($fixed.holds(float_order(a, b))))
-            }
-            fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
-                let a = Operand::<F8>::new(&args[0], &info.arg_types[0])?;
-                let b = Operand::<F8>::new(&args[1], &info.arg_types[1])?;
-                let values = match (a, b) {
-                    (Operand::Column(a), Operand::Column(b)) => {
-                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(ordered(a[row]).cmp(&ordered(b[row]))))
-                    }
-                    (Operand::Column(a), Operand::Const(b)) => {
-                        let b = ordered(b);
-                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(ordered(a[row]).cmp(&b)))
-                    }
-                    (Operand::Const(a), Operand::Column(b)) => {
-                        let a = ordered(a);
-                        BooleanBuffer::collect_bool(rows, |row| $fixed.holds(a.cmp(&ordered(b[row]))))
-                    }
-                    (Operand::Const(a), Operand::Const(b)) => {
-                        BooleanBuffer::collect_bool(rows, |_| $fixed.holds(float_order(a, b)))
-                    }
-                };
-                Ok(bools(values, union_nulls(args)))
-            }
-            Kernel::Native { scalar, vector: Some(vector) }
-        }};
-    }
-    by_op!(op, one)
 }
 
 /// The first four bytes, as a number of their order; texts that are shorter have zeros there.

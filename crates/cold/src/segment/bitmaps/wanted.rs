@@ -2,6 +2,7 @@
 
 use crate::segment::SegmentColumn;
 use crate::segment::zone::comparable;
+use basalt_types::floats::ordered;
 use basalt_types::{ColumnPredicate, CompareOp, Datum, PhysType};
 
 /// Values of a list that are looked for.
@@ -10,20 +11,10 @@ const VALUES_MAX: usize = 1024;
 /// The order of floats by their bits as that of integers: -0 is 0, and there is one NaN, which is greatest.
 pub(super) fn float_order(ty: PhysType) -> Option<fn(i64) -> i64> {
     match ty {
-        PhysType::F32 => Some(|bits| order_of_double(f64::from(f32::from_bits(bits as u32)))),
-        PhysType::F64 => Some(|bits| order_of_double(f64::from_bits(bits as u64))),
+        PhysType::F32 => Some(|bits| ordered(f64::from(f32::from_bits(bits as u32)))),
+        PhysType::F64 => Some(|bits| ordered(f64::from_bits(bits as u64))),
         _ => None,
     }
-}
-
-fn order_of_double(value: f64) -> i64 {
-    let canonical = match value {
-        _ if value.is_nan() => f64::NAN.abs(),
-        _ if value == 0.0 => 0.0,
-        value => value,
-    };
-    let bits = canonical.to_bits() as i64;
-    bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
 
 /// The order of wide integers as that of bytes.
@@ -44,8 +35,8 @@ fn key_of(column: &SegmentColumn, value: &Datum) -> Option<Key> {
         (PhysType::I16, Datum::I16(value)) => Key::Int(i64::from(*value)),
         (PhysType::I32, Datum::I32(value)) => Key::Int(i64::from(*value)),
         (PhysType::I64, Datum::I64(value)) => Key::Int(*value),
-        (PhysType::F32, Datum::F32(value)) => Key::Int(order_of_double(f64::from(*value))),
-        (PhysType::F64, Datum::F64(value)) => Key::Int(order_of_double(*value)),
+        (PhysType::F32, Datum::F32(value)) => Key::Int(ordered(f64::from(*value))),
+        (PhysType::F64, Datum::F64(value)) => Key::Int(ordered(*value)),
         (PhysType::I128, Datum::I128(value)) => Key::Bytes(wide_order(*value).to_vec()),
         (PhysType::Fixed16, Datum::Fixed16(value)) => Key::Bytes(value.to_vec()),
         (PhysType::Bytes, Datum::Bytes(value)) => Key::Bytes(comparable(column.order, value)?.to_vec()),

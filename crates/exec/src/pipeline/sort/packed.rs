@@ -179,20 +179,18 @@ impl Packed {
         match (values, &self.shape) {
             (KeyValues::Integers(integers, _), Shape::Integers { least, dropped }) => {
                 let part = |distance: u128| distance.checked_shr(*dropped).unwrap_or(0);
+                macro_rules! of {
+                    ($integers:expr) => {
+                        self.add_each(values, numbers, |row| {
+                            let integer: i128 = $integers[row].into();
+                            part(integer.wrapping_sub(*least) as u128)
+                        })
+                    };
+                }
                 match integers {
-                    IntValues::I32(integers) => {
-                        self.add_each(values, numbers, |row| {
-                            part(i128::from(integers[row]).wrapping_sub(*least) as u128)
-                        });
-                    }
-                    IntValues::I64(integers) => {
-                        self.add_each(values, numbers, |row| {
-                            part(i128::from(integers[row]).wrapping_sub(*least) as u128)
-                        });
-                    }
-                    IntValues::I128(integers) => {
-                        self.add_each(values, numbers, |row| part(integers[row].wrapping_sub(*least) as u128));
-                    }
+                    IntValues::I32(integers) => of!(integers),
+                    IntValues::I64(integers) => of!(integers),
+                    IntValues::I128(integers) => of!(integers),
                 }
             }
             (KeyValues::Bools(bools), Shape::Bools) => {
