@@ -9,9 +9,11 @@ pub use step::{Fact, Shown, Step};
 
 use crate::column::noted_pipelines;
 use crate::error::{Result, SqlError};
+use crate::lower::begin;
 use crate::plan::Query;
 use crate::run::{QueryRuntime, RunContext};
 use basalt_expr::resolve::decimal::TOO_WIDE;
+use datafusion::physical_plan::common::collect;
 use std::sync::Arc;
 
 /// The plan of a query, and with `analyze` what it did and how many rows it gave.
@@ -45,11 +47,11 @@ pub(crate) async fn explain(
     ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
     let mut rows = 0;
     if analyze {
-        let collect = |plan| datafusion::physical_plan::collect(plan, runtime.task_ctx(ctx));
-        let mut batches = collect(plan.clone()).await.map_err(SqlError::from);
+        let all = async |plan| collect(begin(plan, runtime.task_ctx(ctx), &ctx.turns).await?).await;
+        let mut batches = all(plan.clone()).await.map_err(SqlError::from);
         if batches.as_ref().is_err_and(|error| error.sqlstate == TOO_WIDE) {
             plan = runtime.prepare(query, ctx, false).await?;
-            batches = collect(plan.clone()).await.map_err(SqlError::from);
+            batches = all(plan.clone()).await.map_err(SqlError::from);
         }
         rows = batches?.iter().map(arrow_array::RecordBatch::num_rows).sum();
     }

@@ -35,6 +35,7 @@ mod single_rows;
 mod stage;
 mod stop;
 mod subquery;
+mod turns;
 mod udf;
 mod whole;
 mod window;
@@ -50,6 +51,7 @@ pub(crate) use node::NodePlanner;
 pub(crate) use shared::{SharedOwner, SharedTables};
 pub(crate) use stop::{GATE, stoppable};
 pub(crate) use subquery::may_fail_as_join;
+pub(crate) use turns::{begin, take_turns};
 pub(crate) use whole::WHOLE;
 
 use crate::error::{Result, SqlError};

@@ -14,8 +14,8 @@ use crate::column::{Ended, column_pipelines};
 use crate::error::{Result, SqlError};
 use crate::explain::Step;
 use crate::lower::{
-    Applier, Lowerer, Lowering, NodePlanner, SharedOwner, SharedTables, first_row_is_safe, in_order, in_turn,
-    loses_order, may_fail_as_join, session, settle_limits, stoppable,
+    Applier, Lowerer, Lowering, NodePlanner, SharedOwner, SharedTables, begin, first_row_is_safe, in_order, in_turn,
+    loses_order, may_fail_as_join, session, settle_limits, stoppable, take_turns,
 };
 use crate::plan::Query;
 use crate::system::SystemContext;
@@ -32,7 +32,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt};
 use stats::{NotedPool, RunStats};
@@ -51,6 +51,10 @@ pub(crate) const BATCH_ROWS_MAX: usize = 8192;
 
 /// Of a query thread: passes over plans descend by recursion, a thousand levels and more. What is not used takes no memory.
 const STACK_BYTES: usize = 64 << 20;
+
+/// After how many tasks a thread looks at those that have yielded, and at timers: with 61, as it is by default, whoever
+/// yields would be back after 61 steps of others, a tenth of a second, and nobody could know that it has something to do.
+const EVENT_INTERVAL: u32 = 1;
 
 /// Limits of the query runtime.
 #[derive(Clone, Debug)]
@@ -146,12 +150,14 @@ impl QueryRuntime {
             .worker_threads(workers)
             .thread_name("basalt-query")
             .thread_stack_size(STACK_BYTES)
+            .event_interval(EVENT_INTERVAL)
             .on_thread_start(placement(workers, started))
             .enable_all()
             .build()
             .map_err(|error| SqlError::new("58030", format!("cannot start query threads: {error}")))?;
         // Threads beside the workers come later: these are known by being the first.
         starts.iter().take(workers).for_each(drop);
+        take_turns();
         let state = session::state(&config)?;
         let forgetful = session::forgetful(&state);
         let (handle, threads) = (threads.handle().clone(), Some(threads));
@@ -237,7 +243,7 @@ impl QueryRuntime {
             let began = clock.monotonic();
             let plan = self.prepare_with(query, ctx, how).await?;
             ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
-            let mut batches = execute_stream(plan, self.task_ctx(ctx))?;
+            let mut batches = begin(plan, self.task_ctx(ctx), &ctx.turns).await?;
             let failed = match batches.next().await.transpose().map_err(SqlError::from) {
                 Ok(first) => return Ok((first, batches)),
                 Err(error) => error,

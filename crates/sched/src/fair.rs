@@ -13,13 +13,17 @@
 //! gives back what it has, a slot or its place. Wakers are called without the lock. Choosing takes logarithmic time in
 //! groups and statements.
 //!
+//! What an executor polls stands in line from the moment at which it is woken ([`TaskTurn`]).
+//!
 //! No clock or executor is known here: whoever computes says for how long ([`Turn::compute`] does).
 //!
 //! How many statements of a group begin to compute at all is the group's [`admission`](crate::admission).
 
 mod computing;
+mod task_turn;
 
-pub use computing::{is_computing, is_overdue, pause, wait};
+pub use computing::{computes_for, is_computing, is_overdue, pause, wait};
+pub use task_turn::TaskTurn;
 
 use crate::admission::{self, Admission, Limits, Permit, QueueFull};
 use parking_lot::Mutex;

@@ -6,6 +6,7 @@ use super::apply::{given, outer_columns, part};
 use super::node::{Columns, Node, Operator};
 use super::shared::SharedOwner;
 use super::stage::{Batches, Stage, Work, stream_of};
+use super::turns::begin;
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, OutputColumn, Plan, Query, is_volatile};
@@ -23,7 +24,6 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -272,7 +272,7 @@ impl Looping {
         let (query, ctx) = given(&self.side.query, &self.side.ctx, &self.side.outer, &values);
         let owner = SharedOwner(ctx.shared.clone());
         let plan = Box::pin(runtime.prepare(&query, &ctx, false)).await?;
-        let stream = execute_stream(plan, runtime.task_ctx(&ctx))?;
+        let stream = begin(plan, runtime.task_ctx(&ctx), &ctx.turns).await?;
         let kept = self.remembers.then(|| Kept { bytes: key.len(), key, batches: Vec::new() });
         self.right = Some(Right::Running { stream, kept, _owner: owner });
         Ok(())

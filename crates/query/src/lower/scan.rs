@@ -419,9 +419,8 @@ impl ExecutionPlan for BasaltScan {
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
         let batches = futures::stream::unfold(reader, |mut reader| async move {
-            // Synchronous work of a few milliseconds; others on this thread get their turn in between.
+            // The gates above say when others get their turn.
             let next = reader.next().transpose()?;
-            tokio::task::yield_now().await;
             Some((next, reader))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))

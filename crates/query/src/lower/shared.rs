@@ -6,6 +6,7 @@
 
 use super::Lowerer;
 use super::node::{Columns, Node, Operator};
+use super::turns::begin;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, CteId, OutputColumn, Query};
 use crate::run::{QueryRuntime, RunContext, Running};
@@ -23,9 +24,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, execute_stream,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use std::fmt;
@@ -131,7 +130,7 @@ async fn produce(
     memory: &MemoryReservation,
 ) -> Result<()> {
     let plan = Box::pin(runtime.prepare(query, ctx, false)).await?;
-    let mut stream = execute_stream(plan, runtime.task_ctx(ctx))?;
+    let mut stream = begin(plan, runtime.task_ctx(ctx), &ctx.turns).await?;
     loop {
         loop {
             let asked = rows.asked.notified();

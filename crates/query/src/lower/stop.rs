@@ -5,10 +5,9 @@
 //! and drops the operator with all that it holds. The gates also count batches against the task's budget, so
 //! that a plan without I/O gives its thread back to others.
 //!
-//! And they take turns (`sched::fair`): the gate that a task polls first has a slot for as long as it is polled, and those
-//! below it give way when others have waited long enough. So a slot is never kept over an await, which no operator of
-//! DataFusion's could be told of. What is computed between two gates of different tasks, such as the hashing of rows that
-//! are distributed to them, is not counted.
+//! And they take turns (`sched::fair`): a gate that a task polls first has a slot for as long as it is polled, unless the task
+//! has one ([`super::turns`]), and those below it give way after each step. So a slot is never kept over an await, which no
+//! operator of DataFusion's could be told of.
 //!
 //! A join may compute for minutes over one batch of its input without giving a row: its condition looks at
 //! the flag too. Semi and anti joins that have no condition are given one that holds always.
@@ -158,7 +157,7 @@ impl Stage for Gate {
     }
 
     fn run(&self, work: Work) -> Result<SendableRecordBatchStream> {
-        let (stop, turn) = (self.0.clone(), self.1.turn());
+        let (stop, turn) = (self.0.clone(), fair::TaskTurn::new(&self.1));
         Ok(Box::pin(Gated { schema: work.schema, inner: Some(work.input), stop, turn }))
     }
 }
@@ -168,23 +167,7 @@ struct Gated {
     /// `None` once the statement is stopped.
     inner: Option<SendableRecordBatchStream>,
     stop: Stop,
-    turn: fair::Turn,
-}
-
-impl Gated {
-    /// Whether the input may be polled now: with a slot of the gate's own, or of one above it.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !fair::is_computing() {
-            return self.turn.poll_ready(cx);
-        }
-        // Of a time at which another task polled it.
-        self.turn.rest();
-        if fair::is_overdue() {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        Poll::Ready(())
-    }
+    turn: fair::TaskTurn,
 }
 
 impl Stream for Gated {
@@ -199,16 +182,21 @@ impl Stream for Gated {
         if self.inner.is_none() {
             return Poll::Ready(None);
         }
-        let budget = ready!(tokio::task::coop::poll_proceed(cx));
-        ready!(self.poll_turn(cx));
-        give_way();
-        let Gated { inner: Some(inner), turn, .. } = &mut *self else { return Poll::Ready(None) };
-        let polled = turn.compute(|| inner.poll_next_unpin(cx));
-        turn.rest();
-        if polled.is_ready() {
-            budget.made_progress();
+        // What is above it has computed for long enough.
+        if fair::is_overdue() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
-        polled
+        let Gated { inner: Some(inner), turn, .. } = &mut *self else { return Poll::Ready(None) };
+        turn.poll(cx, |cx| {
+            let budget = ready!(tokio::task::coop::poll_proceed(cx));
+            give_way();
+            let polled = inner.poll_next_unpin(cx);
+            if polled.is_ready() {
+                budget.made_progress();
+            }
+            polled
+        })
     }
 }
 

@@ -1,10 +1,14 @@
 //! What a thread computes for, while it does: time is noted when it ends, and whoever has to wait in the middle of it
 //! gives the slot back before.
 
-use super::{TURN_MIN, Turn};
+use super::{Statement, Turn};
 use crate::threads;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// For so long a thread computes at a time where nobody else says how long a step is.
+const STEP_MAX: Duration = Duration::from_micros(500);
 
 thread_local! {
     static COMPUTING: RefCell<Option<Computing>> = const { RefCell::new(None) };
@@ -51,12 +55,17 @@ pub fn is_computing() -> bool {
     COMPUTING.with_borrow(Option::is_some)
 }
 
-/// Whether this thread has computed for long enough, and others wait.
+/// The statement that this thread computes for.
+pub fn computes_for() -> Option<Arc<Statement>> {
+    COMPUTING.with_borrow(|computing| computing.as_ref().map(|computing| computing.turn.statement.clone()))
+}
+
+/// Whether this thread has computed for so long that others are to have it: those who wait for a slot, or whoever needs the
+/// thread alone.
 pub fn is_overdue() -> bool {
     COMPUTING.with_borrow(|computing| {
         let Some(Computing { turn, began }) = computing else { return false };
-        let has_slot = turn.ticket.is_some() && turn.statement.is_waited_for();
-        has_slot && threads::spent().saturating_sub(*began) >= 2 * TURN_MIN
+        turn.ticket.is_some() && threads::spent().saturating_sub(*began) >= STEP_MAX
     })
 }
 
