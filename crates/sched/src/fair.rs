@@ -6,8 +6,9 @@
 //! What one had is its *virtual runtime*. Of a group: the time of all its statements, divided by its share. Of a statement:
 //! the time of all its workers, so that many workers get no more than few. A free slot goes to the group that had least,
 //! and in it to the statement that had least. Who has nothing to do takes part in no comparison, so its share is everybody
-//! else's at once; who comes (back) starts with what the least of those has had that are there: time that was not used is
-//! not saved up, and a statement that begins does not wait behind those that run.
+//! else's at once; who comes (back) starts with what the least of those has had that are there, or little less: time that was
+//! not used is not saved up, beyond a moment between two queries, and a statement that begins does not wait behind those that
+//! run.
 //!
 //! Invariants: a slot is either free or held by one turn, and none is free while a turn waits. A turn that is dropped
 //! gives back what it has, a slot or its place. Wakers are called without the lock. Choosing takes logarithmic time in
@@ -38,6 +39,8 @@ use std::time::Duration;
 pub const TURN_MIN: Duration = Duration::from_millis(1);
 /// What a group that was idle still owes of time that it took beyond its share: more would keep it waiting for seconds.
 const OWED_MAX: Duration = Duration::from_millis(100);
+/// What a group, or a statement, that was idle may have to its credit of time that it did not take of its share.
+const CREDIT_MAX: Duration = Duration::from_millis(10);
 /// Parts of a nanosecond that virtual runtimes of groups are counted in.
 const SCALE: u128 = 1 << 20;
 
@@ -251,12 +254,14 @@ impl State {
         work(entry, group);
         if entry.is_active() && !was_active {
             let least = group.active.first().map_or(0, |(least, _)| *least);
-            entry.vruntime = entry.vruntime.max(group.floor).max(least);
+            let least = least.max(group.floor);
+            entry.vruntime = entry.vruntime.max(least.saturating_sub(CREDIT_MAX.as_nanos()));
         }
         if entry.is_active() && !group_was_active {
             let least = self.active.first().map_or(0, |(least, _)| *least).max(self.floor);
+            let credit_most = CREDIT_MAX.as_nanos() * SCALE / u128::from(group.share);
             let owed_most = OWED_MAX.as_nanos() * SCALE / u128::from(group.share);
-            group.vruntime = group.vruntime.clamp(least, least + owed_most);
+            group.vruntime = group.vruntime.clamp(least.saturating_sub(credit_most), least + owed_most);
         }
         if !entry.waiting.is_empty() {
             group.ready.insert((entry.vruntime, id));
