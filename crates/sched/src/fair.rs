@@ -6,9 +6,9 @@
 //! What one had is its *virtual runtime*. Of a group: the time of all its statements, divided by its share. Of a statement:
 //! the time of all its workers, so that many workers get no more than few. A free slot goes to the group that had least,
 //! and in it to the statement that had least. Who has nothing to do takes part in no comparison, so its share is everybody
-//! else's at once; who comes (back) starts with what the least of those has had that are there, or little less: time that was
-//! not used is not saved up, beyond a moment between two queries, and a statement that begins does not wait behind those that
-//! run.
+//! else's at once; who comes (back) starts with what the least of those has had that are there: time that was not used is
+//! not saved up, and a statement that begins does not wait behind those that run. A group may have had little less, so that
+//! a moment between two queries costs it nothing.
 //!
 //! Invariants: a slot is either free or held by one turn, and none is free while a turn waits. A turn that is dropped
 //! gives back what it has, a slot or its place. Wakers are called without the lock. Choosing takes logarithmic time in
@@ -39,7 +39,7 @@ use std::time::Duration;
 pub const TURN_MIN: Duration = Duration::from_millis(1);
 /// What a group that was idle still owes of time that it took beyond its share: more would keep it waiting for seconds.
 const OWED_MAX: Duration = Duration::from_millis(100);
-/// What a group, or a statement, that was idle may have to its credit of time that it did not take of its share.
+/// What a group that was idle may have to its credit of time that it did not take of its share.
 const CREDIT_MAX: Duration = Duration::from_millis(10);
 /// Parts of a nanosecond that virtual runtimes of groups are counted in.
 const SCALE: u128 = 1 << 20;
@@ -254,8 +254,7 @@ impl State {
         work(entry, group);
         if entry.is_active() && !was_active {
             let least = group.active.first().map_or(0, |(least, _)| *least);
-            let least = least.max(group.floor);
-            entry.vruntime = entry.vruntime.max(least.saturating_sub(CREDIT_MAX.as_nanos()));
+            entry.vruntime = entry.vruntime.max(group.floor).max(least);
         }
         if entry.is_active() && !group_was_active {
             let least = self.active.first().map_or(0, |(least, _)| *least).max(self.floor);

@@ -78,6 +78,11 @@ pub fn spent() -> Duration {
     time_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Time that passes, from any beginning; read without a call into the kernel.
+pub fn now() -> Duration {
+    time_of(libc::CLOCK_MONOTONIC)
+}
+
 fn time_of(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills one structure, which lives during the call.
@@ -105,8 +110,7 @@ pub fn give_way() {
     thread_local! {
         static GAVE_WAY: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
-    // Without a call into the kernel.
-    let now = time_of(libc::CLOCK_MONOTONIC);
+    let now = now();
     if now.saturating_sub(GAVE_WAY.get()) >= LET_IN_EVERY {
         GAVE_WAY.set(now);
         let_in();

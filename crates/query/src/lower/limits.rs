@@ -2,12 +2,14 @@
 //! rest of the query is planned.
 
 use super::apply;
+use super::turns::begin;
 use crate::error::Result;
 use crate::plan::{OutputColumn, Plan, Query};
 use crate::run::{QueryRuntime, RunContext};
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
 use basalt_types::Datum;
+use datafusion::physical_plan::common::collect;
 use std::sync::Arc;
 
 /// The query with constants in the place of such counts; `None` if it has none. Counts that depend on the row of
@@ -72,7 +74,7 @@ async fn value_of(runtime: &Arc<QueryRuntime>, query: &Query, ctx: &RunContext, 
     let plan = Plan::Project { input: Box::new(Plan::Unit), exprs: vec![(id, expr.clone())] };
     let one = apply::part(query, plan, vec![OutputColumn::computed(id, ty.clone())]);
     let plan = Box::pin(runtime.prepare(&one, ctx, false)).await?;
-    let batches = datafusion::physical_plan::collect(plan, runtime.task_ctx(ctx)).await?;
+    let batches = collect(begin(plan, runtime.task_ctx(ctx), &ctx.turns).await?).await?;
     let first = batches.iter().find(|batch| batch.num_rows() > 0);
     Ok(first.map_or(Datum::Null, |batch| value_at(&ty, batch.column(0).as_ref(), 0)))
 }

@@ -177,6 +177,7 @@ impl Stream for Gated {
         if self.stop.is_set() {
             // Its memory is not needed until all who read it have ended.
             self.inner = None;
+            self.turn.rest();
             return Poll::Ready(Some(Err(stopped())));
         }
         if self.inner.is_none() {

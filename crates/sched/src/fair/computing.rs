@@ -16,8 +16,15 @@ thread_local! {
 
 struct Computing {
     turn: Turn,
-    /// What the thread had spent by then.
+    /// What the thread had spent by then, and when that was.
     began: Duration,
+    began_at: Duration,
+}
+
+impl Computing {
+    fn begins(turn: Turn) -> Computing {
+        Computing { turn, began: threads::spent(), began_at: threads::now() }
+    }
 }
 
 /// Takes what was computed for out of the thread, whatever happens.
@@ -38,10 +45,10 @@ impl Turn {
         }
         let empty = self.statement.turn();
         let turn = std::mem::replace(self, empty);
-        COMPUTING.set(Some(Computing { turn, began: threads::spent() }));
+        COMPUTING.set(Some(Computing::begins(turn)));
         let ends = Ends;
         let done = work();
-        if let Some(Computing { turn, began }) = COMPUTING.take() {
+        if let Some(Computing { turn, began, .. }) = COMPUTING.take() {
             *self = turn;
             self.spent(threads::spent().saturating_sub(began));
         }
@@ -61,11 +68,13 @@ pub fn computes_for() -> Option<Arc<Statement>> {
 }
 
 /// Whether this thread has computed for so long that others are to have it: those who wait for a slot, or whoever needs the
-/// thread alone.
+/// thread alone. So has whoever goes on without a slot after a [`pause`].
 pub fn is_overdue() -> bool {
     COMPUTING.with_borrow(|computing| {
-        let Some(Computing { turn, began }) = computing else { return false };
-        turn.ticket.is_some() && threads::spent().saturating_sub(*began) >= STEP_MAX
+        let Some(Computing { turn, began, began_at }) = computing else { return false };
+        // The first reading is no call into the kernel.
+        let is_late = || threads::now().saturating_sub(*began_at) >= STEP_MAX;
+        turn.ticket.is_none() || is_late() && threads::spent().saturating_sub(*began) >= STEP_MAX
     })
 }
 
@@ -83,11 +92,11 @@ pub fn wait<T>(work: impl FnOnce() -> T) -> T {
 /// Does what may wait for others, or compute for turns of its own. What the thread computed for goes on without a slot
 /// afterwards, to the end of its step: it is not to wait in the middle of it.
 pub fn pause<T>(work: impl FnOnce() -> T) -> T {
-    let Some(Computing { mut turn, began }) = COMPUTING.take() else { return work() };
+    let Some(Computing { mut turn, began, .. }) = COMPUTING.take() else { return work() };
     turn.spent(threads::spent().saturating_sub(began));
     turn.rest();
     let done = work();
     // What was spent in between is noted by those whose it is.
-    COMPUTING.set(Some(Computing { turn, began: threads::spent() }));
+    COMPUTING.set(Some(Computing::begins(turn)));
     done
 }

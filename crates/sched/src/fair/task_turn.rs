@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
 
-/// Holds a slot while it is polled, and none otherwise.
+/// Holds a slot while it is polled, and from the moment at which it is given one until then; and goes on with it as [`Turn`]s
+/// do if it was woken meanwhile.
 pub struct TaskTurn {
     place: Arc<Place>,
     waker: Waker,
@@ -44,27 +45,34 @@ impl TaskTurn {
     /// Polls with a slot of its own, or as a part of what this thread computes already.
     pub fn poll<T>(&mut self, cx: &mut Context<'_>, work: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         if is_computing() {
-            self.leave();
+            self.rest();
             return work(cx);
         }
         let mut turn = ready!(self.place.begin(cx));
         let polled = turn.compute(|| work(&mut Context::from_waker(&self.waker)));
-        turn.rest();
         self.place.end(turn, polled.is_pending(), cx.waker());
         polled
     }
 
-    /// It has neither slot nor place, until it is polled.
-    fn leave(&mut self) {
+    /// Gives back the slot, or the place, until it is polled.
+    pub fn rest(&mut self) {
         let mut state = self.place.0.lock();
-        state.turn.rest();
-        state.phase = Phase::Asked;
+        let (mut turn, _phase) = (state.taken(), std::mem::replace(&mut state.phase, Phase::Asked));
+        drop(state);
+        turn.rest();
     }
 }
 
 impl Drop for TaskTurn {
     fn drop(&mut self) {
-        self.leave();
+        self.rest();
+    }
+}
+
+impl State {
+    fn taken(&mut self) -> Turn {
+        let empty = self.turn.statement.turn();
+        std::mem::replace(&mut self.turn, empty)
     }
 }
 
@@ -77,16 +85,22 @@ impl Place {
             return Poll::Pending;
         }
         state.phase = Phase::Polled { woken: false };
-        let empty = state.turn.statement.turn();
-        Poll::Ready(std::mem::replace(&mut state.turn, empty))
+        Poll::Ready(state.taken())
     }
 
-    fn end(&self, turn: Turn, is_pending: bool, task: &Waker) {
+    fn end(&self, mut turn: Turn, is_pending: bool, task: &Waker) {
         let mut state = self.0.lock();
-        let woken = matches!(state.phase, Phase::Polled { woken: true });
+        let goes_on = is_pending && matches!(state.phase, Phase::Polled { woken: true });
+        if !goes_on {
+            // Nobody hears its waker until the phase is another.
+            drop(state);
+            turn.rest();
+            state = self.0.lock();
+        }
+        let woken = is_pending && matches!(state.phase, Phase::Polled { woken: true });
         state.turn = turn;
         state.phase = if is_pending { Phase::Waits(task.clone()) } else { Phase::Asked };
-        if is_pending && woken {
+        if woken {
             stand(state);
         }
     }

@@ -170,9 +170,7 @@ fn a_group_that_comes_back_after_each_rest_has_little_credit_from_its_rests() {
         let others = sim.statement("now and then", 1);
         sim.run(100 * MS);
         let got = sim.had(steady.clone()) - before;
-        // Half of what is left of the time when the other has had what it may have to its credit.
-        let credit = CREDIT_MAX.as_nanos() as u64;
-        assert!(got + 2 * MS > (100 * MS - credit) / 2 - MS, "only {got} of 100 ms");
+        assert!(got > 41 * MS, "only {got} of 100 ms");
         sim.workers.truncate(others.start);
     }
 }
@@ -204,6 +202,23 @@ fn nobody_starves() {
         assert!(sim.had(one.clone()) > 300 * MS, "seed {seed}: {}", sim.had(one));
         let longest = sim.workers.iter().map(|worker| worker.waited_max).max().unwrap();
         assert!(longest < 600 * MS, "seed {seed}: waited {longest} ns");
+    }
+}
+
+#[test]
+fn a_long_statement_does_not_starve_behind_short_ones() {
+    for seed in 0..10 {
+        let mut sim = Sim::new(seed, 1, &[("all", 100)]);
+        let long = sim.statement("all", 1);
+        sim.run(100 * MS);
+        for _ in 0..400 {
+            let short = sim.statement("all", 1).start;
+            sim.statement("all", 1);
+            sim.run(5 * MS);
+            sim.workers.truncate(short);
+        }
+        let got = (sim.had(long) - 100 * MS) as f64 / (sim.now - 100 * MS) as f64;
+        assert!(got > 0.2, "seed {seed}: {got}");
     }
 }
 
@@ -403,7 +418,7 @@ fn who_waits_in_the_middle_of_its_work_has_no_slot_meanwhile() {
             assert!(second.poll_ready(&mut cx).is_ready());
             second.compute(|| assert!(is_computing()));
         });
-        assert!(is_computing() && !is_overdue());
+        assert!(is_computing() && is_overdue(), "it goes on without a slot, to the end of its step");
     });
     assert!(!is_computing() && turn.ticket.is_none());
     assert!(turn.poll_ready(&mut cx).is_pending());
