@@ -26,7 +26,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::{
     ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility as DfVolatility,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
@@ -219,8 +219,7 @@ impl ApplyUdf {
 
     /// Without outer columns it runs once, for the first row that asks for it, be it volatile or not.
     fn only_value(&self) -> Result<Datum> {
-        // Others that wait for it must not keep a thread from what it is waiting for.
-        let mut only = fair::pause(|| tokio::task::block_in_place(|| self.only.lock()));
+        let mut only = locked(&self.only);
         if let Some(value) = &*only {
             return Ok(value.clone());
         }
@@ -243,10 +242,15 @@ impl ApplyUdf {
     }
 }
 
+/// Others that wait for it must not keep a thread from what it is waiting for.
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.try_lock().unwrap_or_else(|| fair::pause(|| tokio::task::block_in_place(|| of.lock())))
+}
+
 impl ApplyUdf {
     /// The subquery's rows, which do not depend on the outer row: they are computed once.
     fn held_rows(&self, held: &Held) -> Result<Arc<Vec<RecordBatch>>> {
-        let mut rows = fair::pause(|| tokio::task::block_in_place(|| held.rows.lock()));
+        let mut rows = locked(&held.rows);
         if let Some(batches) = &*rows {
             return Ok(batches.clone());
         }

@@ -6,8 +6,8 @@
 //! that a plan without I/O gives its thread back to others.
 //!
 //! And they take turns (`sched::fair`): a gate that a task polls first has a slot for as long as it is polled, unless the task
-//! has one ([`super::turns`]), and those below it give way after each step. So a slot is never kept over an await, which no
-//! operator of DataFusion's could be told of.
+//! has one ([`super::turns`]), and those below it give way after each step. So no slot is kept while a task waits for
+//! another, which no operator of DataFusion's could be told of.
 //!
 //! A join may compute for minutes over one batch of its input without giving a row: its condition looks at
 //! the flag too. Semi and anti joins that have no condition are given one that holds always.

@@ -124,9 +124,12 @@ impl Wake for Place {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let mut state = self.0.lock();
+        // Who stands in line is told when there is a slot, and who has one was told.
+        let is_known = state.turn.ticket.is_some();
         match &mut state.phase {
             Phase::Asked => {}
             Phase::Polled { woken } => *woken = true,
+            Phase::Waits(_) if is_known => {}
             Phase::Waits(_) => stand(state),
         }
     }

@@ -141,12 +141,15 @@ fn a_task_is_told_when_it_has_a_slot_and_not_before() {
     let mut other = scheduler.statement("small").turn();
     assert!(other.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready());
     waker.wake_by_ref();
-    waker.wake();
+    waker.wake_by_ref();
     assert!(!flag.is_woken() && scheduler.is_waited_for());
     // Polled by its task all the same, it waits.
     assert!(poll(&mut turn).1.is_none());
     other.rest();
     assert!(flag.is_woken() && free(&scheduler) == 0 && !scheduler.is_waited_for());
+    // Once.
+    waker.wake();
+    assert!(!flag.is_woken());
     assert!(poll(&mut turn).1.is_some());
     assert_eq!(free(&scheduler), 1);
 }
