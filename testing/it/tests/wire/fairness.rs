@@ -127,7 +127,7 @@ fn a_long_write_ends_when_it_is_canceled() -> Result<()> {
     let server = Basalt::start()?;
     let (mut writer, mut other) = (server.connect()?, server.connect()?);
     writer.run("CREATE TABLE t (id int PRIMARY KEY, x int)")?;
-    writer.run("INSERT INTO t SELECT i, i FROM generate_series(1, 200000) i")?;
+    writer.run("INSERT INTO t SELECT i, i FROM generate_series(1, 800000) i")?;
     writer.run("BEGIN")?;
     writer.run("UPDATE t SET x = 0 WHERE id = 1")?;
     writer.run("SAVEPOINT s")?;
@@ -141,7 +141,7 @@ fn a_long_write_ends_when_it_is_canceled() -> Result<()> {
     writer.run("UPDATE t SET x = 7 WHERE id = 2")?;
     writer.run("COMMIT")?;
     let reply = other.run("SELECT count(*) FROM t WHERE x = id")?;
-    assert_eq!(reply.text(0, 0), Some("199998"));
+    assert_eq!(reply.text(0, 0), Some("799998"));
     assert_rests(&server, &mut other, "a canceled UPDATE")
 }
 
@@ -200,12 +200,12 @@ fn a_canceled_statement_is_undone_when_the_server_is_ready() -> Result<()> {
     let server = Basalt::start()?;
     let (mut wire, mut other) = (server.connect()?, server.connect()?);
     wire.run("create table t (id int primary key, x int)")?;
-    wire.run("insert into t select i, i from generate_series(1, 200000) i")?;
+    wire.run("insert into t select i, i from generate_series(1, 800000) i")?;
     let queue = "select id from t where id <= 3 order by id for update skip locked";
     let first = "select id from t where id = 1 for update nowait";
     let updates = [
         "update t set x = x + 1",
-        "insert into t select i, 0 from generate_series(1, 200000) i \
+        "insert into t select i, 0 from generate_series(1, 800000) i \
                     on conflict (id) do update set x = 0",
         "select * from t for update",
     ];
@@ -222,7 +222,7 @@ fn a_canceled_statement_is_undone_when_the_server_is_ready() -> Result<()> {
         for end in ["rollback", "rollback to s"] {
             wire.run("set statement_timeout = 0")?;
             wire.run("begin")?;
-            wire.run("update t set x = 7 where id = 200000")?;
+            wire.run("update t set x = 7 where id = 800000")?;
             wire.run("savepoint s")?;
             wire.run("set statement_timeout = '200ms'")?;
             assert_eq!(wire.simple(update, None)?.sqlstate(), Some("57014"), "{update}");
@@ -230,14 +230,14 @@ fn a_canceled_statement_is_undone_when_the_server_is_ready() -> Result<()> {
             if end == "rollback" {
                 other.run(first)?;
             } else {
-                assert_eq!(wire.run("select x from t where id = 200000")?.text(0, 0), Some("7"));
+                assert_eq!(wire.run("select x from t where id = 800000")?.text(0, 0), Some("7"));
                 wire.run("rollback")?;
                 other.run(first)?;
             }
         }
     }
     wire.run("set statement_timeout = 0")?;
-    assert_eq!(other.run("select count(*) from t where x = id")?.text(0, 0), Some("200000"));
+    assert_eq!(other.run("select count(*) from t where x = id")?.text(0, 0), Some("800000"));
     Ok(())
 }
 
