@@ -47,7 +47,7 @@ pub(crate) async fn explain(
     ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
     let mut rows = 0;
     if analyze {
-        let all = async |plan| collect(begin(plan, runtime.task_ctx(ctx), &ctx.turns).await?).await;
+        let all = async |plan| collect(begin(plan, runtime, ctx).await?).await;
         let mut batches = all(plan.clone()).await.map_err(SqlError::from);
         if batches.as_ref().is_err_and(|error| error.sqlstate == TOO_WIDE) {
             plan = runtime.prepare(query, ctx, false).await?;

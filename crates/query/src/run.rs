@@ -243,7 +243,7 @@ impl QueryRuntime {
             let began = clock.monotonic();
             let plan = self.prepare_with(query, ctx, how).await?;
             ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
-            let mut batches = begin(plan, self.task_ctx(ctx), &ctx.turns).await?;
+            let mut batches = begin(plan, self, ctx).await?;
             let failed = match batches.next().await.transpose().map_err(SqlError::from) {
                 Ok(first) => return Ok((first, batches)),
                 Err(error) => error,

@@ -392,6 +392,12 @@ impl Turn {
         }
     }
 
+    /// The turn with what it has; an empty one stays.
+    fn take_out(&mut self) -> Turn {
+        let empty = self.statement.turn();
+        std::mem::replace(self, empty)
+    }
+
     /// Notes time that was taken with the slot, and gives the slot up if it is somebody else's turn.
     pub fn spent(&mut self, time: Duration) {
         let scheduler = &self.statement.scheduler;

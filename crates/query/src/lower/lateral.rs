@@ -272,7 +272,7 @@ impl Looping {
         let (query, ctx) = given(&self.side.query, &self.side.ctx, &self.side.outer, &values);
         let owner = SharedOwner(ctx.shared.clone());
         let plan = Box::pin(runtime.prepare(&query, &ctx, false)).await?;
-        let stream = begin(plan, runtime.task_ctx(&ctx), &ctx.turns).await?;
+        let stream = begin(plan, &runtime, &ctx).await?;
         let kept = self.remembers.then(|| Kept { bytes: key.len(), key, batches: Vec::new() });
         self.right = Some(Right::Running { stream, kept, _owner: owner });
         Ok(())

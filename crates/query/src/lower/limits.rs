@@ -74,7 +74,7 @@ async fn value_of(runtime: &Arc<QueryRuntime>, query: &Query, ctx: &RunContext, 
     let plan = Plan::Project { input: Box::new(Plan::Unit), exprs: vec![(id, expr.clone())] };
     let one = apply::part(query, plan, vec![OutputColumn::computed(id, ty.clone())]);
     let plan = Box::pin(runtime.prepare(&one, ctx, false)).await?;
-    let batches = collect(begin(plan, runtime.task_ctx(ctx), &ctx.turns).await?).await?;
+    let batches = collect(begin(plan, runtime, ctx).await?).await?;
     let first = batches.iter().find(|batch| batch.num_rows() > 0);
     Ok(first.map_or(Datum::Null, |batch| value_at(&ty, batch.column(0).as_ref(), 0)))
 }

@@ -130,7 +130,7 @@ async fn produce(
     memory: &MemoryReservation,
 ) -> Result<()> {
     let plan = Box::pin(runtime.prepare(query, ctx, false)).await?;
-    let mut stream = begin(plan, runtime.task_ctx(ctx), &ctx.turns).await?;
+    let mut stream = begin(plan, runtime, ctx).await?;
     loop {
         loop {
             let asked = rows.asked.notified();

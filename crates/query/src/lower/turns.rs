@@ -1,13 +1,14 @@
 //! Whose turn it is while a plan runs: the tasks that DataFusion's operators spawn take turns as a whole (`sched::fair`).
 //!
 //! A task has a slot for as long as it is polled, whatever it does then (it writes what it spills), and its gates
-//! ([`super::stop`]) give way when that was long enough. What an operator spawns belongs to the statement that its thread computes for: so plans begin with a
-//! slot, too.
+//! ([`super::stop`]) give way when that was long enough. What an operator spawns belongs to the statement that its thread
+//! computes for: so plans begin with a slot, too.
 
-use basalt_sched::fair::{self, Statement, TaskTurn, computes_for};
+use crate::run::{QueryRuntime, RunContext};
+use basalt_sched::fair::{self, TaskTurn, computes_for};
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::future::BoxFuture;
 use std::any::Any;
@@ -19,12 +20,13 @@ use tokio::runtime::Handle;
 /// The rows of a plan, which may be a part of what this thread computes already.
 pub(crate) async fn begin(
     plan: Arc<dyn ExecutionPlan>,
-    ctx: Arc<TaskContext>,
-    turns: &Arc<Statement>,
+    runtime: &QueryRuntime,
+    ctx: &RunContext,
 ) -> Result<SendableRecordBatchStream> {
+    let execute = || execute_stream(plan, runtime.task_ctx(ctx));
     match fair::is_computing() {
-        true => execute_stream(plan, ctx),
-        false => turns.turn().take(|| execute_stream(plan, ctx)).await,
+        true => execute(),
+        false => ctx.turns.turn().take(execute).await,
     }
 }
 

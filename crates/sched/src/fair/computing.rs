@@ -43,9 +43,7 @@ impl Turn {
         if is_computing() {
             return work();
         }
-        let empty = self.statement.turn();
-        let turn = std::mem::replace(self, empty);
-        COMPUTING.set(Some(Computing::begins(turn)));
+        COMPUTING.set(Some(Computing::begins(self.take_out())));
         let ends = Ends;
         let done = work();
         if let Some(Computing { turn, began, .. }) = COMPUTING.take() {

@@ -57,7 +57,7 @@ impl TaskTurn {
     /// Gives back the slot, or the place, until it is polled.
     pub fn rest(&mut self) {
         let mut state = self.place.0.lock();
-        let (mut turn, _phase) = (state.taken(), std::mem::replace(&mut state.phase, Phase::Asked));
+        let (mut turn, _phase) = (state.turn.take_out(), std::mem::replace(&mut state.phase, Phase::Asked));
         drop(state);
         turn.rest();
     }
@@ -66,13 +66,6 @@ impl TaskTurn {
 impl Drop for TaskTurn {
     fn drop(&mut self) {
         self.rest();
-    }
-}
-
-impl State {
-    fn taken(&mut self) -> Turn {
-        let empty = self.turn.statement.turn();
-        std::mem::replace(&mut self.turn, empty)
     }
 }
 
@@ -85,24 +78,20 @@ impl Place {
             return Poll::Pending;
         }
         state.phase = Phase::Polled { woken: false };
-        Poll::Ready(state.taken())
+        Poll::Ready(state.turn.take_out())
     }
 
     fn end(&self, mut turn: Turn, is_pending: bool, task: &Waker) {
         let mut state = self.0.lock();
         let goes_on = is_pending && matches!(state.phase, Phase::Polled { woken: true });
-        if !goes_on {
-            // Nobody hears its waker until the phase is another.
-            drop(state);
-            turn.rest();
-            state = self.0.lock();
-        }
-        let woken = is_pending && matches!(state.phase, Phase::Polled { woken: true });
-        state.turn = turn;
         state.phase = if is_pending { Phase::Waits(task.clone()) } else { Phase::Asked };
-        if woken {
-            stand(state);
+        if goes_on {
+            state.turn = turn;
+            return stand(state);
         }
+        // The turn that stays is an empty one: whoever wakes it now gives it a place of its own.
+        drop(state);
+        turn.rest();
     }
 }
 

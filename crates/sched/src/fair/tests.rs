@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::task::Wake;
 
 #[derive(Default)]
-struct Flag(AtomicBool);
+pub(super) struct Flag(pub AtomicBool);
 
 impl Wake for Flag {
     fn wake(self: Arc<Self>) {
@@ -37,7 +37,7 @@ struct Sim {
     step: std::ops::Range<u64>,
 }
 
-const UNLIMITED: Limits = Limits { active_max: usize::MAX, queued_max: 0 };
+pub(super) const UNLIMITED: Limits = Limits { active_max: usize::MAX, queued_max: 0 };
 const MS: u64 = 1_000_000;
 
 impl Sim {

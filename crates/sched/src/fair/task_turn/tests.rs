@@ -1,21 +1,11 @@
 use super::*;
-use crate::admission::Limits;
 use crate::fair::Scheduler;
+use crate::fair::tests::{Flag, UNLIMITED};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-const UNLIMITED: Limits = Limits { active_max: usize::MAX, queued_max: 0 };
 const STEP: Duration = Duration::from_millis(1);
-
-#[derive(Default)]
-struct Flag(AtomicBool);
-
-impl Wake for Flag {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
 
 impl Flag {
     fn is_woken(&self) -> bool {
@@ -29,6 +19,13 @@ fn scheduler(slots: usize) -> Arc<Scheduler> {
 
 fn free(scheduler: &Scheduler) -> usize {
     scheduler.state.lock().free
+}
+
+/// One slot, the turn of a task, and whether the task was woken.
+fn one() -> (Arc<Scheduler>, TaskTurn, Arc<Flag>) {
+    let scheduler = scheduler(1);
+    let turn = TaskTurn::new(&scheduler.statement("large"));
+    (scheduler, turn, Arc::default())
 }
 
 /// What an executor polls in the simulation: it computes for a step, and has more to do.
@@ -124,9 +121,7 @@ fn groups_get_their_shares_of_an_executor_that_knows_none() {
 
 #[test]
 fn a_task_is_told_when_it_has_a_slot_and_not_before() {
-    let scheduler = scheduler(1);
-    let mut turn = TaskTurn::new(&scheduler.statement("large"));
-    let flag = Arc::<Flag>::default();
+    let (scheduler, mut turn, flag) = one();
     let task = Waker::from(flag.clone());
     let mut heard = None;
     let mut poll = |turn: &mut TaskTurn| {
@@ -156,9 +151,7 @@ fn a_task_is_told_when_it_has_a_slot_and_not_before() {
 
 #[test]
 fn wakers_of_what_has_an_answer_or_is_gone_take_no_slot() {
-    let scheduler = scheduler(1);
-    let mut turn = TaskTurn::new(&scheduler.statement("large"));
-    let flag = Arc::<Flag>::default();
+    let (scheduler, mut turn, flag) = one();
     let task = Waker::from(flag.clone());
     let mut cx = Context::from_waker(&task);
     let mut kept = None;
@@ -191,9 +184,7 @@ fn wakers_of_what_has_an_answer_or_is_gone_take_no_slot() {
 
 #[test]
 fn what_was_woken_while_it_was_polled_stands_in_line_at_once() {
-    let scheduler = scheduler(1);
-    let mut turn = TaskTurn::new(&scheduler.statement("large"));
-    let flag = Arc::<Flag>::default();
+    let (scheduler, mut turn, flag) = one();
     let task = Waker::from(flag.clone());
     let yields = |cx: &mut Context<'_>| {
         cx.waker().wake_by_ref();
