@@ -264,6 +264,7 @@ pub(crate) const SECTION_KEY_HASHES: u16 = 2;
 const SECTION_FILTER: u16 = 3;
 pub(crate) const SECTION_COLUMN_FILTERS: u16 = 4;
 pub(crate) const SECTION_SKETCHES: u16 = 5;
+pub(crate) const SECTION_CLUSTERING: u16 = 6;
 pub(crate) const SECTION_BITMAPS: u16 = 16;
 
 /// Pages of sections that are read piecewise.

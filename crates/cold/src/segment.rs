@@ -11,6 +11,7 @@
 
 mod bitmaps;
 mod chunk;
+mod clustering;
 mod column;
 mod cursor;
 mod directory;
@@ -35,6 +36,7 @@ use basalt_types::{ColumnId, DataType, FileId, Key, PhysType, RangeKind, Version
 use std::sync::Arc;
 
 pub use bitmaps::ChosenRows;
+pub use clustering::Clustering;
 pub use keys::Keys;
 pub use layout::RowGroup;
 pub use reader::Segment;

@@ -14,10 +14,8 @@
 mod check;
 mod encoder;
 mod entries;
-mod keys;
 
 pub(crate) use encoder::{Encoder, Encoding};
-pub(crate) use keys::KeyBytes;
 
 use crate::file_writer::WrittenFile;
 use crate::tablet::{EntryStamps, FileEntry, Tablet};

@@ -1,4 +1,5 @@
-//! Compaction: several files of a tablet become fewer, sorted, without rows that nobody can see.
+//! Compaction: several files of a tablet become fewer, in the order that the table asks for, without rows that nobody
+//! can see.
 //!
 //! Rows deleted at or below the horizon (the oldest live snapshot) are left out; all others are copied with
 //! their stamps, marked or not. Stamps at or below the horizon become the horizon: every reader sees them,
@@ -12,6 +13,7 @@ mod merge;
 mod pick;
 
 use crate::file_writer::{FileWriter, WrittenFile, file_schema};
+use crate::order::Order;
 use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::unlisted::Unlisted;
@@ -53,6 +55,9 @@ impl Engine {
         });
         for (id, asked) in stored {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
+            for file in pick::out_of_order(&self.mergeable(&tablet), &asked) {
+                self.compact(&tablet, vec![file])?;
+            }
             let inputs: Vec<_> = self.mergeable(&tablet);
             for group in pick::whole_tablet(&inputs, &asked) {
                 self.compact(&tablet, group)?;
@@ -134,8 +139,9 @@ impl Engine {
         let watch = Watch::new(&inputs);
         inputs.iter().for_each(|file| file.deletes.prune(horizon));
         let dead: Vec<RoaringBitmap> = inputs.iter().map(|file| file.deletes.folded()).collect();
-        let mut outputs = Outputs::new(self, table, catalog.file_kind(table));
-        let mut merge = Merge::new(&inputs, &dead, horizon);
+        let kind = catalog.file_kind(table);
+        let mut outputs = Outputs::new(self, table, kind);
+        let mut merge = Merge::new(&inputs, &dead, horizon, Order::of(table, kind));
         if !merge.run(&mut outputs)? {
             return Ok(put_off(tablet));
         }

@@ -1,9 +1,9 @@
 //! The data of a listed file in either of its two encodings, segments (columns) and row files (rows), or in both.
 //!
-//! Both have ordinals in key order, a key index and one version per row, and stand under the same delete
-//! map; so lookups, marks, checks, moves and recovery ask here and do not care which it is. Only scans and
-//! merges look inside: each encoding has its own fast way to many rows. Where there are both, the segment is for
-//! scans and runs of keys, the row file for everything else.
+//! Both have a key index and one version per row, and stand under the same delete map; so lookups, marks, checks, moves
+//! and recovery ask here and do not care which it is. Only scans and merges look inside: each encoding has its own fast
+//! way to many rows. Where there are both, the segment is for scans and runs of keys, the row file for everything else.
+//! Ordinals are in key order, but for segments of tables that ask for another one (`order.rs`).
 
 use crate::read::SeenRow;
 use crate::{Error, Result, rows};
@@ -258,6 +258,35 @@ impl DataFile {
         match self {
             DataFile::Segment(segment) => segment.meta().sorted,
             DataFile::Rows(_) | DataFile::Pair(..) => true,
+        }
+    }
+
+    /// Whether its rows lie in the order of these columns and then of their keys.
+    pub fn is_ordered(&self, clustering: &[ColumnId]) -> bool {
+        let known = match self {
+            DataFile::Segment(segment) => segment.clustering().map(|clustering| &clustering.columns[..]),
+            DataFile::Rows(_) | DataFile::Pair(..) => None,
+        };
+        match known {
+            Some(columns) => columns == clustering,
+            None => clustering.is_empty() && self.is_sorted(),
+        }
+    }
+
+    /// What its first and its last row compare by; `None` in an empty file.
+    pub fn order_range(&self) -> Option<(&[u8], &[u8])> {
+        let (least, greatest) = self.key_range()?;
+        Some(match self.segment().and_then(|segment| segment.clustering()) {
+            Some(clustering) => (&clustering.least, &clustering.greatest),
+            None => (least.as_bytes(), greatest.as_bytes()),
+        })
+    }
+
+    /// Two rows of one key in a file that is not in key order.
+    pub fn twin(&self) -> basalt_cold::Result<Option<Key>> {
+        match self {
+            DataFile::Segment(segment) => segment.twin(),
+            DataFile::Rows(_) | DataFile::Pair(..) => Ok(None),
         }
     }
 

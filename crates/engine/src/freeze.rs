@@ -12,12 +12,13 @@
 //! Readers of older views go on finding the rows in hot; versions that only older snapshots see stay in
 //! hot's undo until those are gone. A move keeps every row's stamp, so nobody takes it for a change.
 
-use crate::file_writer::FileWriter;
+use crate::file_writer::{FileWriter, settled_columns};
+use crate::order::{Gathered, Order};
 use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
-use basalt_cold::DeleteMap;
+use basalt_cold::{DeleteMap, Stamps};
 use basalt_hot::Rows;
 use basalt_meta::{FileKind, FileStamps};
 use basalt_types::{Key, ObjectId, Stamp, TableDef, Version, ViewNo};
@@ -29,10 +30,13 @@ const CHUNK_ROWS: usize = 8192;
 const LATCHED_MAX: usize = 256;
 const CHANGED_ROUNDS: usize = 20;
 
-/// Rows on their way from hot into a file, by ordinal.
+/// Rows on their way from hot into a file, in the order of their keys.
+#[derive(Default)]
 pub(crate) struct Copied {
     keys: Vec<Key>,
     stamps: Vec<Stamp>,
+    /// Where each is in the file, if that is in another order.
+    ordinals: Option<Vec<u32>>,
 }
 
 /// Copied rows that are on the point of moving.
@@ -43,6 +47,15 @@ pub(crate) struct Marked {
 }
 
 impl Copied {
+    fn ordinal(&self, at: usize) -> u32 {
+        self.ordinals.as_ref().map_or(at as u32, |ordinals| ordinals[at])
+    }
+
+    fn add(&mut self, rows: &Rows) {
+        self.keys.extend(rows.iter().map(|row| Key::from(row.key)));
+        self.stamps.extend(rows.iter().map(|row| row.stamp));
+    }
+
     fn expected(&self) -> Vec<(&[u8], Stamp)> {
         self.keys.iter().map(Key::as_bytes).zip(self.stamps.iter().copied()).collect()
     }
@@ -59,8 +72,8 @@ impl Marked {
     /// Has rows that writers have changed since they were marked stay.
     fn keep_changed(&mut self, tablet: &Tablet, entry: &FileEntry, rows: &Copied) {
         for key in tablet.hot.take_changed() {
-            let ordinal = rows.keys.binary_search(&key).expect("only copied rows were marked");
-            self.stay(entry, ordinal as u32);
+            let at = rows.keys.binary_search(&key).expect("only copied rows were marked");
+            self.stay(entry, rows.ordinal(at));
         }
     }
 }
@@ -136,7 +149,11 @@ impl Engine {
             return Ok(None);
         }
         let mut writer = FileWriter::create(self, table, kind)?;
-        let copied = self.copy_rows(tablet, table, upto, &mut writer)?;
+        let order = Order::of(table, kind);
+        let copied = match order.clustering().is_empty() {
+            true => self.copy_rows(tablet, table, upto, &mut writer)?,
+            false => self.copy_rows_sorted(tablet, table, upto, &order, &mut writer)?,
+        };
         if copied.keys.is_empty() {
             return Ok(None);
         }
@@ -148,7 +165,7 @@ impl Engine {
     }
 
     fn copy_rows(&self, tablet: &Tablet, table: &TableDef, upto: Version, writer: &mut FileWriter) -> Result<Copied> {
-        let mut copied = Copied { keys: Vec::new(), stamps: Vec::new() };
+        let mut copied = Copied::default();
         let mut from = Bound::Unbounded;
         let mut rows = Rows::new();
         while !writer.is_full(self) {
@@ -156,13 +173,52 @@ impl Engine {
             let last = tablet.hot.scan_settled(as_bytes(&from), Bound::Unbounded, upto, CHUNK_ROWS, &mut rows);
             if !rows.is_empty() {
                 writer.push_rows(table, &rows)?;
-                copied.keys.extend(rows.iter().map(|row| Key::from(row.key)));
-                copied.stamps.extend(rows.iter().map(|row| row.stamp));
+                copied.add(&rows);
             }
             match last {
                 Some(last) => from = Bound::Excluded(last),
                 None => break,
             }
+        }
+        Ok(copied)
+    }
+
+    /// The same into a file that is not in the order of keys: rows are gathered first, and sorted.
+    fn copy_rows_sorted(
+        &self,
+        tablet: &Tablet,
+        table: &TableDef,
+        upto: Version,
+        order: &Order,
+        writer: &mut FileWriter,
+    ) -> Result<Copied> {
+        let mut copied = Copied::default();
+        let mut from = Bound::Unbounded;
+        let (mut rows, mut gathered) = (Rows::new(), Gathered::default());
+        while !gathered.is_full(self.config.segment_rows as usize, &self.config) {
+            rows.clear();
+            let last = tablet.hot.scan_settled(as_bytes(&from), Bound::Unbounded, upto, CHUNK_ROWS, &mut rows);
+            if !rows.is_empty() {
+                let (columns, versions) = settled_columns(table, &rows)?;
+                gathered.add(columns, &versions);
+                copied.add(&rows);
+            }
+            match last {
+                Some(last) => from = Bound::Excluded(last),
+                None => break,
+            }
+        }
+        if gathered.is_empty() {
+            return Ok(copied);
+        }
+        let sorted = gathered.sort(order)?;
+        let mut ordinals = vec![0; sorted.origins.len()];
+        for (ordinal, at) in (0u32..).zip(sorted.origins.values()) {
+            ordinals[*at as usize] = ordinal;
+        }
+        copied.ordinals = Some(ordinals);
+        for (columns, versions) in sorted.pieces() {
+            writer.push_columns(table, &columns, Stamps::Versions(versions))?;
         }
         Ok(copied)
     }
@@ -174,7 +230,7 @@ impl Engine {
         let view = tablet.number_of_move();
         tablet.hot.begin_move(view);
         let moved = tablet.hot.mark_moved(&rows.expected(), view);
-        let ordinals = (0..).zip(&moved).filter(|(_, moved)| !**moved).map(|(ordinal, _)| ordinal);
+        let ordinals = moved.iter().enumerate().filter(|(_, moved)| !**moved).map(|(at, _)| rows.ordinal(at));
         let mut marked = Marked { view, stayed: Vec::new() };
         ordinals.for_each(|ordinal| marked.stay(entry, ordinal));
         for _ in 0..CHANGED_ROUNDS {

@@ -7,7 +7,7 @@
 
 use crate::{Engine, Error, ReadContext, Result};
 use basalt_types::schema::{Entry, IndexDef, prefix_key};
-use basalt_types::{Datum, Key, ObjectId, TableDef, TabletId};
+use basalt_types::{ColumnId, Datum, Key, ObjectId, TableDef, TabletId};
 use std::sync::Arc;
 
 /// A row's values in the columns of an index that has expressions or a condition; `None`: it is not in the index.
@@ -83,18 +83,29 @@ impl ReadContext {
     pub fn rows_by_entry(&self, index: &IndexDef, values: &[u8]) -> Result<Vec<(TabletId, Key)>> {
         let prefix = prefix_key(values, false);
         let mut found = Vec::new();
-        self.with_prefix(&index.entries, index.tablet(), &prefix, &mut |_, entry| {
+        let columns: Vec<ColumnId> = index.entries.live_columns().map(|column| column.id).collect();
+        self.with_prefix(&index.entries, index.tablet(), &prefix, &columns, &mut |_, entry| {
             found.extend(IndexDef::base_of(&entry));
             true
         })?;
         Ok(found)
     }
 
+    /// Whether all files of a table are in the order of keys now, so that a range of them lies together.
+    pub fn is_in_key_order(&self, table: &TableDef) -> Result<bool> {
+        for tablet in table.tablets() {
+            if !self.engine().tablet(tablet)?.view().files.iter().all(|file| file.data.is_sorted()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The rows whose primary key begins with these key bytes of its first columns.
     pub fn rows_by_key_prefix(&self, table: &Arc<TableDef>, prefix: &[u8]) -> Result<Vec<(TabletId, Key)>> {
         let mut found = Vec::new();
         for tablet in table.tablets() {
-            self.with_prefix(table, tablet, &Key::from(prefix), &mut |key, _| {
+            self.with_prefix(table, tablet, &Key::from(prefix), &[], &mut |key, _| {
                 found.push((tablet, Key::from(key)));
                 true
             })?;

@@ -20,6 +20,7 @@ mod file_writer;
 mod freeze;
 mod index;
 mod locks;
+mod order;
 mod read;
 mod record;
 mod recovery;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 mod batches;
+mod clustering;
 mod evict;
 mod failures;
 mod indexes;
@@ -38,6 +39,11 @@ fn config(dir: &TempDir) -> EngineConfig {
         memory_bytes_max: 64 << 20,
         ..EngineConfig::new(dir.path())
     }
+}
+
+/// All tests hold in whatever order files are: `make test` runs them a second time in this one.
+fn clustered_by() -> Option<(String, String)> {
+    std::env::var("BASALT_TEST_CLUSTERING").ok().map(|columns| ("clustering_key".to_string(), columns))
 }
 
 impl Fixture {
@@ -91,7 +97,7 @@ impl Fixture {
             primary_key,
             partitions: vec![PartitionDef { name: "t".into(), tablets }],
             distribution: Distribution::Hash(vec![ColumnId(1)]),
-            options: Vec::new(),
+            options: clustered_by().into_iter().collect(),
             comment: None,
             checks: Vec::new(),
             on_commit: OnCommit::PreserveRows,

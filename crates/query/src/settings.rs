@@ -482,7 +482,7 @@ impl Effective {
         let dates = value::date_style(&text("DateStyle"), (DateFormat::Iso, DateOrder::Mdy));
         let (date_format, date_order) = dates.unwrap_or_default();
         Effective {
-            search_path: value::names_of(&text("search_path")).unwrap_or_default(),
+            search_path: basalt_types::names::names_of(&text("search_path")).unwrap_or_default(),
             timezone: TimeZone::parse(&text("TimeZone")).unwrap_or(TimeZone::UTC),
             date_format,
             date_order,

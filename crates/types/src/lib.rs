@@ -14,6 +14,7 @@ pub mod floats;
 pub mod ids;
 pub mod jsonb;
 pub mod key;
+pub mod names;
 pub mod numeric;
 pub mod predicate;
 pub mod prefetch;

@@ -283,6 +283,18 @@ impl TableDef {
         self.option("compression").is_some_and(|method| method.eq_ignore_ascii_case("zstd"))
     }
 
+    /// The columns that rows of columnar files are ordered by (`WITH (clustering_key = 'a,b')`); none: by their keys.
+    pub fn clustering_key(&self) -> Vec<ColumnId> {
+        let names = self.option("clustering_key").and_then(crate::names::names_of).unwrap_or_default();
+        let mut columns: Vec<ColumnId> = Vec::new();
+        for column in names.iter().filter_map(|name| self.column_named(name)) {
+            if !columns.contains(&column.id) {
+                columns.push(column.id);
+            }
+        }
+        columns
+    }
+
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -319,3 +319,21 @@ pub(super) fn find_hash(file: &FramedFile, section: &Section, hash: u64) -> Resu
     }
     Ok(found)
 }
+
+/// Calls `each` with the upper half of a key's hash and the row, in the order of both, until it says false.
+pub(super) fn each_hash(
+    file: &FramedFile,
+    section: &Section,
+    each: &mut dyn FnMut(u32, u32) -> Result<bool>,
+) -> Result<()> {
+    for page in 0..section.pages() {
+        let block = file.block(section.page(page))?;
+        let (entries, _) = block.as_chunks::<HASH_ENTRY_BYTES>();
+        for entry in entries.iter().map(|bytes| u64::from_le_bytes(*bytes)) {
+            if !each((entry >> 32) as u32, entry as u32)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

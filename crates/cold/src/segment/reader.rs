@@ -4,11 +4,12 @@
 //! and kept. Pages go through the block cache. Any thread may read at any time.
 
 use super::bitmaps::{self, Bitmaps, ChosenRows};
+use super::clustering::Clustering;
 use super::column::ColumnDecoder;
 use super::cursor::{KeyCursor, PageCursor};
 use super::directory::{ChunkEntry, Directory, PageEntry, page_rows};
 use super::filters::ColumnFilter;
-use super::keys::{Keys, SparseKeys, encode_keys, find_hash, key_type};
+use super::keys::{Keys, SparseKeys, each_hash, encode_keys, find_hash, key_type};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::page::Page;
 use super::prune::rules_out;
@@ -24,7 +25,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
 use basalt_types::schema::FileIndexes;
 use basalt_types::{ColumnId, ColumnPredicate, DataType, Datum, FileId, Key, PhysType, Version};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::RwLock;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -46,6 +47,7 @@ pub struct Segment {
     pub(super) column_filters: Vec<ColumnFilter>,
     bitmaps: Vec<Bitmaps>,
     sketches: Option<Sketches>,
+    clustering: Option<Clustering>,
     /// Parsed symbol tables and dictionaries by offset, so that single reads need not parse them again.
     shared: RwLock<HashMap<u64, Arc<Shared>>>,
 }
@@ -81,6 +83,7 @@ impl Segment {
             Bitmaps::all(&layout.sections, &layout.schema).map_err(|damage| file.damaged(footer.offset, damage))?;
         let sketches =
             Sketches::among(&layout.sections, &layout.schema).map_err(|damage| file.damaged(footer.offset, damage))?;
+        let clustering = Clustering::among(&layout.sections).map_err(|damage| file.damaged(footer.offset, damage))?;
         let (sparse, shared) = (OnceLock::new(), RwLock::default());
         let key_positions = layout.schema.key_positions().unwrap_or_default();
         let key_columns = key_positions.into_iter().map(|at| (at, key_type(&layout.schema.columns[at]))).collect();
@@ -96,6 +99,7 @@ impl Segment {
             column_filters,
             bitmaps,
             sketches,
+            clustering,
             shared,
         })
     }
@@ -119,6 +123,11 @@ impl Segment {
     /// Whether it was written with [`SegmentOptions::zstd`](super::SegmentOptions::zstd).
     pub fn is_zstd(&self) -> bool {
         self.layout.zstd
+    }
+
+    /// The order of its rows if that is not the order of their keys.
+    pub fn clustering(&self) -> Option<&Clustering> {
+        self.clustering.as_ref()
     }
 
     /// Whether it has what indexes ask of it, as far as it has their columns.
@@ -437,6 +446,30 @@ impl Segment {
         Ok(found)
     }
 
+    /// A key that two rows have of a file that is not sorted.
+    pub fn twin(&self) -> Result<Option<Key>> {
+        let Some(section) = self.layout.section(SECTION_KEY_HASHES) else { return Ok(None) };
+        let (mut twin, mut before, mut keys) = (None, None, HashSet::new());
+        each_hash(&self.file, section, &mut |hash, ordinal| {
+            match before.replace((hash, ordinal)) {
+                Some((same, earlier)) if same == hash => {
+                    if keys.is_empty() {
+                        keys.insert(self.key_at(earlier)?);
+                    }
+                    let key = self.key_at(ordinal)?;
+                    if keys.contains(&key) {
+                        twin = Some(key);
+                        return Ok(false);
+                    }
+                    keys.insert(key);
+                }
+                _ => keys.clear(),
+            }
+            Ok(true)
+        })?;
+        Ok(twin)
+    }
+
     /// [`find`](Self::find) for ascending keys in a sorted file: calls `found` with the position of a key and an ordinal.
     pub fn find_many(&self, keys: &[&[u8]], found: &mut dyn FnMut(usize, u32)) -> Result<()> {
         let sparse = self.sparse()?;
@@ -507,7 +540,7 @@ impl Segment {
         }
         segment.sketches.iter().try_for_each(|sketches| sketches.verify(&segment.file))?;
         segment.bitmaps.iter().try_for_each(|bitmaps| bitmaps.verify(&segment.file, segment.layout.rows))?;
-        let mut previous: Option<Vec<u8>> = None;
+        let (mut previous, mut hashes): (Option<Vec<u8>>, Vec<u64>) = (None, Vec::new());
         for (index, group) in segment.layout.row_groups.iter().enumerate() {
             for chunk in 0..segment.layout.chunks() {
                 segment.read_chunk(index, chunk, 0..group.rows)?;
@@ -520,8 +553,27 @@ impl Segment {
                     return Err(segment.file.damaged(0, Damage("keys out of order or out of their range")));
                 }
                 previous = Some(key.to_vec());
+                if !segment.layout.sorted {
+                    hashes.push(crate::key_hash(key));
+                }
             }
         }
-        Ok(())
+        segment.verify_hashes(&hashes)
+    }
+
+    /// Whether the key index of a file that is not sorted names every row under its key.
+    fn verify_hashes(&self, hashes: &[u64]) -> Result<()> {
+        let Some(section) = self.layout.section(SECTION_KEY_HASHES).filter(|_| !self.layout.sorted) else {
+            return Ok(());
+        };
+        let damaged = || self.file.damaged(section.offset, Damage("a key index that names other rows"));
+        let (mut entries, mut before) = (0, None);
+        each_hash(&self.file, section, &mut |hash, ordinal| {
+            let own = hashes.get(ordinal as usize).is_some_and(|own| (own >> 32) as u32 == hash);
+            let ascends = before.replace((hash, ordinal)).is_none_or(|before| before < (hash, ordinal));
+            entries += 1;
+            if own && ascends { Ok(true) } else { Err(damaged()) }
+        })?;
+        if entries == hashes.len() { Ok(()) } else { Err(damaged()) }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::bitmaps::BitmapsBuilder;
 use super::chunk::ChunkEncoder;
+use super::clustering::Clustering;
 use super::directory::ChunkEntry;
 use super::filters::{FiltersBuilder, Written};
 use super::keys::{KeyIndexBuilder, Keys, encode_keys};
@@ -43,6 +44,7 @@ pub struct SegmentWriter {
     row_groups: Vec<RowGroup>,
     /// Page directories, written behind the data.
     directories: Vec<Vec<u8>>,
+    clustering: Option<Clustering>,
 }
 
 impl SegmentWriter {
@@ -76,6 +78,7 @@ impl SegmentWriter {
             bitmaps: BitmapsBuilder::new(&schema, &options.indexes.bitmaps),
             row_groups: Vec::new(),
             directories: Vec::new(),
+            clustering: None,
             schema,
             options,
             sink,
@@ -128,6 +131,11 @@ impl SegmentWriter {
         self.sink.position()
     }
 
+    /// Says of all rows that they lie in this order. Whoever pushed them knows.
+    pub fn set_clustering(&mut self, clustering: Clustering) {
+        self.clustering = Some(clustering);
+    }
+
     /// Writes what remains; the file is durable on return.
     pub fn finish(mut self) -> Result<SegmentMeta> {
         let wide = self.is_full();
@@ -143,6 +151,7 @@ impl SegmentWriter {
         sections.extend(self.bitmaps.finish(&self.schema, &mut self.sink)?);
         let counted = self.encoders.into_iter().map(|encoder| encoder.sketch);
         sections.extend(sketches::write(counted, &self.schema, &self.row_groups, &mut self.sink)?);
+        sections.extend(self.clustering.map(|clustering| clustering.write(&mut self.sink)).transpose()?);
         let stamp_range = self.row_groups.iter().filter_map(|row_group| row_group.stamp_range);
         let stamp_range = stamp_range.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let layout = Layout {

@@ -1,18 +1,16 @@
 //! The thread that turns a batch's rows of one tablet into files, while the sender goes on reading.
 //!
-//! Rows that come in ascending key order stream into one open file after another. Rows that do not are
-//! gathered, sorted and written as files of their own, so every file is sorted by key inside.
+//! Rows that come in the order of the table's files stream into one open file after another. Rows that do not are
+//! gathered, sorted and written as files of their own, so every file is in order inside.
 
-use super::{Chunk, KeyBytes, hidden_keys};
+use super::{Chunk, hidden_keys};
 use crate::file_writer::{FileWriter, WrittenFile};
+use crate::order::{Gathered, Order};
 use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
-use arrow_array::{ArrayRef, UInt32Array};
-use arrow_select::concat::concat;
-use arrow_select::take::take;
+use arrow_array::ArrayRef;
 use basalt_cold::Stamps;
 use basalt_meta::FileKind;
-use basalt_types::batch::bytes_of;
 use basalt_types::{Key, Rid, TableDef};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -70,13 +68,12 @@ impl Encoder {
             engine: engine.clone(),
             table: table.clone(),
             kind,
+            order: Order::of(table, kind),
             open: None,
             last_key: None,
             done: Vec::new(),
             written: Unlisted::new(engine),
-            unsorted: Vec::new(),
-            unsorted_rows: 0,
-            unsorted_bytes: 0,
+            unsorted: Gathered::default(),
         };
         let flag = complete.clone();
         let entered = engine.encoding.enter();
@@ -133,13 +130,20 @@ struct Worker {
     engine: Arc<Engine>,
     table: Arc<TableDef>,
     kind: FileKind,
+    order: Order,
     open: Option<FileWriter>,
-    last_key: Option<Key>,
+    /// What the last row compared by.
+    last_key: Option<Vec<u8>>,
     done: Vec<WrittenFile>,
     written: Unlisted,
-    unsorted: Vec<Vec<ArrayRef>>,
-    unsorted_rows: usize,
-    unsorted_bytes: usize,
+    unsorted: Gathered,
+}
+
+/// Rows as columns of a file.
+struct FileRows {
+    columns: Vec<ArrayRef>,
+    /// Whether they got their row ids now.
+    drawn: bool,
 }
 
 impl Worker {
@@ -163,80 +167,64 @@ impl Worker {
 
     fn take(&mut self, chunk: Chunk) -> Result<()> {
         for (columns, first) in chunk.batches {
-            match self.table.primary_key {
-                None if columns.len() == self.table.columns.len() => self.write_hidden(columns, first)?,
-                _ => self.write_keyed(columns)?,
+            let rows = self.file_columns(columns, first);
+            // Row ids are drawn in ascending order, unless rows keep those that they have.
+            let comes_in_order = self.table.primary_key.is_none() && rows.drawn && self.order.clustering().is_empty();
+            match comes_in_order {
+                true => self.write(&rows.columns)?,
+                false => self.write_ordered(rows.columns)?,
             }
         }
         Ok(())
     }
 
-    fn write_hidden(&mut self, columns: Vec<ArrayRef>, first: Rid) -> Result<()> {
-        let mut live = vec![hidden_keys(first, columns[0].len())];
-        live.extend(self.live_columns(&columns));
-        self.write(&live)
+    /// Rows as a file holds them.
+    fn file_columns(&self, columns: Vec<ArrayRef>, first: Rid) -> FileRows {
+        let live = self.table.live_columns().map(|column| columns[column.id.position()].clone());
+        let ids = columns.get(self.table.columns.len()).cloned();
+        let drawn = ids.is_none();
+        let ids = match self.table.primary_key {
+            None => Some(ids.unwrap_or_else(|| hidden_keys(first, columns[0].len()))),
+            Some(_) => None,
+        };
+        FileRows { columns: ids.into_iter().chain(live).collect(), drawn }
     }
 
-    fn write_keyed(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
-        let keys = self.keys(&columns);
-        let before = self.last_key.as_ref().map(Key::as_bytes);
-        if self.unsorted.is_empty() && keys.first_unsorted(before).is_none() {
-            let live = self.live_columns(&columns);
-            self.write(&live)?;
-            self.last_key = Some(keys.key(keys.len() - 1));
+    fn write_ordered(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
+        let keys = self.order.keys(&columns);
+        if self.unsorted.is_empty() && keys.ascend(self.last_key.as_deref()) {
+            self.write(&columns)?;
+            self.last_key = keys.last().map(<[u8]>::to_vec);
             return Ok(());
         }
-        self.unsorted_rows += columns[0].len();
-        self.unsorted_bytes += bytes_of(&columns);
-        self.unsorted.push(columns);
-        if self.unsorted_rows >= SORT_ROWS || self.unsorted_bytes >= self.engine.config.sort_bytes() {
+        self.unsorted.add(columns, &[]);
+        if self.unsorted.is_full(self.sort_rows(), &self.engine.config) {
             self.write_sorted()?;
         }
         Ok(())
     }
 
+    /// Rows gathered before they are sorted into a file. Of a clustering order files have the more the more rows they
+    /// are; by keys they are found in several files as well.
+    fn sort_rows(&self) -> usize {
+        match self.order.clustering().is_empty() {
+            true => SORT_ROWS,
+            false => self.engine.config.segment_rows as usize,
+        }
+    }
+
     /// Sorts what was gathered into a file of its own.
     fn write_sorted(&mut self) -> Result<()> {
-        let batches = std::mem::take(&mut self.unsorted);
-        (self.unsorted_rows, self.unsorted_bytes) = (0, 0);
-        let columns: Vec<ArrayRef> = (0..batches[0].len())
-            .map(|i| {
-                let parts: Vec<&dyn arrow_array::Array> = batches.iter().map(|batch| &*batch[i]).collect();
-                concat(&parts).map_err(|error| Error::Memory(error.to_string()))
-            })
-            .collect::<Result<_>>()?;
-        let keys = self.keys(&columns);
-        let mut order: Vec<u32> = (0..keys.len() as u32).collect();
-        order.sort_unstable_by(|a, b| keys.get(*a as usize).cmp(keys.get(*b as usize)));
-        let twin = order.windows(2).find(|pair| keys.get(pair[0] as usize) == keys.get(pair[1] as usize));
-        if let Some(pair) = twin {
-            return Err(Error::DuplicateKey { table: self.table.id, key: keys.key(pair[0] as usize) });
+        let sorted = std::mem::take(&mut self.unsorted).sort(&self.order)?;
+        // In another order than that of keys twins lie anywhere: `check.rs` looks for them.
+        if self.order.clustering().is_empty()
+            && let Some(twin) = sorted.twin()
+        {
+            return Err(Error::DuplicateKey { table: self.table.id, key: Key::from(twin) });
         }
         self.close()?;
-        let order = UInt32Array::from(order);
-        let sorted: Vec<ArrayRef> = (self.live_columns(&columns).iter())
-            .map(|column| take(column, &order, None).expect("indices are in range"))
-            .collect();
-        self.write(&sorted)?;
+        self.write(sorted.columns())?;
         self.close()
-    }
-
-    fn keys(&self, columns: &[ArrayRef]) -> KeyBytes {
-        match self.row_ids(columns) {
-            Some(ids) => KeyBytes::hidden(ids),
-            None => KeyBytes::of(&self.table, columns),
-        }
-    }
-
-    /// The row ids that come along.
-    fn row_ids<'c>(&self, columns: &'c [ArrayRef]) -> Option<&'c ArrayRef> {
-        columns.get(self.table.columns.len())
-    }
-
-    /// What a file holds, but for row ids that do not come along.
-    fn live_columns(&self, columns: &[ArrayRef]) -> Vec<ArrayRef> {
-        let live = self.table.live_columns().map(|column| &columns[column.id.position()]);
-        self.row_ids(columns).into_iter().chain(live).cloned().collect()
     }
 
     fn write(&mut self, columns: &[ArrayRef]) -> Result<()> {

@@ -1,16 +1,20 @@
-//! Merges the rows of several key-sorted files in key order, piece by piece.
+//! Merges the rows of several files.
 //!
-//! Memory: one decoded piece per input, at most a row group, and of so many rows as made up the bytes allowed
-//! in the piece before. Rows are taken in runs: as long as one input's keys stay below
-//! all others', whole slices are copied at once, which for inputs with disjoint ranges is all there is.
+//! Files that are in the order that outputs are to have are merged piece by piece. Memory: one decoded piece per input,
+//! at most a row group, and of so many rows as made up the bytes allowed in the piece before. Rows are taken in runs: as
+//! long as one input's keys stay below all others', whole slices are copied at once, which for inputs with disjoint
+//! ranges is all there is.
+//!
+//! If one is not, rows are gathered as far as memory allows, sorted, and written, each lot to a file of its own.
 
 use super::{NewPlace, Outputs};
 use crate::data_file::{DataFile, damaged};
+use crate::order::{Gathered, Order, OrderKeys};
 use crate::tablet::FileEntry;
 use crate::{Result, rows};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_select::interleave::interleave;
-use basalt_cold::segment::Keys;
+use arrow_select::take::take;
 use basalt_cold::{ROW_GROUP_ROWS, RowFile, RowStamps, Segment};
 use basalt_hot::Rows;
 use basalt_types::batch::bytes_of;
@@ -32,6 +36,7 @@ const PIECES_PART: u64 = 16;
 pub(super) struct Merge {
     cursors: Vec<Cursor>,
     horizon: Version,
+    order: Order,
     /// Per input, per ordinal: where the row went.
     pub places: Vec<Vec<NewPlace>>,
     /// Rows chosen and not yet copied: (input, row in its loaded piece).
@@ -47,7 +52,7 @@ struct Cursor {
     /// Rows that the next piece may have.
     rows_max: u32,
     columns: Vec<ArrayRef>,
-    keys: Option<Keys>,
+    keys: Option<OrderKeys>,
     versions: Vec<Version>,
     row: usize,
     rows: usize,
@@ -55,7 +60,8 @@ struct Cursor {
 
 impl Merge {
     /// `dead`: per input, ordinals that no reader can see any more.
-    pub fn new(inputs: &[Arc<FileEntry>], dead: &[RoaringBitmap], horizon: Version) -> Merge {
+    /// `order`: of the outputs.
+    pub fn new(inputs: &[Arc<FileEntry>], dead: &[RoaringBitmap], horizon: Version, order: Order) -> Merge {
         let cursor = |(file, dead): (&Arc<FileEntry>, &RoaringBitmap)| Cursor {
             file: file.clone(),
             dead: dead.clone(),
@@ -69,11 +75,20 @@ impl Merge {
             rows: 0,
         };
         let places = inputs.iter().map(|file| vec![NewPlace::DROPPED; file.data.rows() as usize]).collect();
-        Merge { cursors: inputs.iter().zip(dead).map(cursor).collect(), horizon, places, chosen: Vec::new() }
+        let cursors = inputs.iter().zip(dead).map(cursor).collect();
+        Merge { cursors, horizon, order, places, chosen: Vec::new() }
     }
 
     /// False: given up, since a large change has marked rows of an input meanwhile.
     pub fn run(&mut self, outputs: &mut Outputs<'_>) -> Result<bool> {
+        let clustering = self.order.clustering();
+        match self.cursors.iter().all(|cursor| cursor.file.data.is_ordered(clustering)) {
+            true => self.merge(outputs),
+            false => self.sort(outputs),
+        }
+    }
+
+    fn merge(&mut self, outputs: &mut Outputs<'_>) -> Result<bool> {
         for input in 0..self.cursors.len() {
             self.load(input, outputs)?;
         }
@@ -90,7 +105,7 @@ impl Merge {
             let done = cursor.row == cursor.rows;
             if done || self.chosen.len() >= FLUSH_ROWS {
                 self.copy(outputs)?;
-                if self.cursors.iter().any(|cursor| cursor.file.deletes.has_many()) {
+                if self.is_disturbed() {
                     return Ok(false);
                 }
             }
@@ -100,6 +115,48 @@ impl Merge {
         }
         self.copy(outputs)?;
         Ok(true)
+    }
+
+    /// Whether a large change has marked rows of an input.
+    fn is_disturbed(&self) -> bool {
+        self.cursors.iter().any(|cursor| cursor.file.deletes.has_many())
+    }
+
+    /// Of inputs in any order.
+    fn sort(&mut self, outputs: &mut Outputs<'_>) -> Result<bool> {
+        let (rows_max, mut lot) = (outputs.engine.config.segment_rows as usize, Lot::default());
+        for input in 0..self.cursors.len() {
+            self.load(input, outputs)?;
+            while self.cursors[input].rows > 0 {
+                lot.add(input, &self.cursors[input]);
+                if lot.rows.is_full(rows_max, &outputs.engine.config) {
+                    self.write(std::mem::take(&mut lot), outputs)?;
+                }
+                if self.is_disturbed() {
+                    return Ok(false);
+                }
+                self.load(input, outputs)?;
+            }
+        }
+        self.write(lot, outputs)?;
+        Ok(true)
+    }
+
+    /// Writes rows to a file of their own and notes where they went.
+    fn write(&mut self, lot: Lot, outputs: &mut Outputs<'_>) -> Result<()> {
+        if lot.rows.is_empty() {
+            return Ok(());
+        }
+        let sorted = lot.rows.sort(&self.order)?;
+        let mut origins = sorted.origins.values().iter().map(|row| lot.origins[*row as usize]);
+        for (columns, versions) in sorted.pieces() {
+            let first = outputs.next_place();
+            for ((input, ordinal), at) in origins.by_ref().take(versions.len()).zip(first.ordinal..) {
+                self.places[input][ordinal as usize] = NewPlace { output: first.output, ordinal: at };
+            }
+            outputs.push(&columns, versions)?;
+        }
+        outputs.close()
     }
 
     /// The input with the least next key.
@@ -151,7 +208,7 @@ impl Merge {
                 cursor.load_rows(&file, first..first + rows, outputs)?;
             }
         }
-        cursor.keys = Some(cursor.file.data.keys(first..first + rows)?);
+        cursor.keys = Some(self.order.keys(&cursor.columns));
         cursor.versions.iter_mut().for_each(|version| *version = if *version <= horizon { horizon } else { *version });
         cursor.rows = rows as usize;
         (cursor.first, cursor.next) = (first, first + rows);
@@ -196,6 +253,33 @@ impl Merge {
             interleave(&arrays, &picks).expect("columns of one table have one type")
         };
         (0..columns).map(gather_one).collect()
+    }
+}
+
+/// Rows that are gathered to be sorted.
+#[derive(Default)]
+struct Lot {
+    rows: Gathered,
+    /// Of each row its input and its ordinal there.
+    origins: Vec<(usize, u32)>,
+}
+
+impl Lot {
+    /// The rows of an input's loaded piece that somebody may see.
+    fn add(&mut self, input: usize, cursor: &Cursor) {
+        let kept = (0..cursor.rows as u32).filter(|row| !cursor.dead.contains(cursor.first + row));
+        let kept: Vec<u32> = kept.collect();
+        if kept.is_empty() {
+            return;
+        }
+        self.origins.extend(kept.iter().map(|row| (input, cursor.first + row)));
+        if kept.len() == cursor.rows {
+            return self.rows.add(cursor.columns.clone(), &cursor.versions);
+        }
+        let versions: Vec<Version> = kept.iter().map(|row| cursor.versions[*row as usize]).collect();
+        let kept = UInt32Array::from(kept);
+        let columns = cursor.columns.iter().map(|column| take(column, &kept, None).expect("indices are in range"));
+        self.rows.add(columns.collect(), &versions);
     }
 }
 

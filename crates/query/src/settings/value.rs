@@ -5,6 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::query_groups;
 use basalt_expr::context::{DateFormat, DateOrder};
 use basalt_expr::datetime::TimeZone;
+use basalt_types::names::names_of;
 
 /// Checks a value and gives the one form in which it is kept: numbers in the setting's unit, booleans as
 /// `on` and `off`, words in lower case. 22023 otherwise.
@@ -233,48 +234,6 @@ fn date_style_text(format: DateFormat, order: DateOrder) -> String {
         DateOrder::Ymd => "YMD",
     };
     format!("{format}, {order}")
-}
-
-/// Splits `a, "B c"`; unquoted names are folded to lower case. `None` if quotes do not match.
-pub fn names_of(text: &str) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    let mut rest = text.trim();
-    if rest.is_empty() {
-        return Some(names);
-    }
-    loop {
-        if let Some(quoted) = rest.strip_prefix('"') {
-            let mut name = String::new();
-            let mut chars = quoted.char_indices().peekable();
-            let end = loop {
-                match chars.next()? {
-                    (at, '"') => match chars.peek() {
-                        Some((_, '"')) => {
-                            name.push('"');
-                            chars.next();
-                        }
-                        _ => break at + 1,
-                    },
-                    (_, c) => name.push(c),
-                }
-            };
-            names.push(name);
-            rest = quoted[end..].trim_start();
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            let name = rest[..end].trim();
-            if name.is_empty() || name.contains(char::is_whitespace) {
-                return None;
-            }
-            names.push(name.to_ascii_lowercase());
-            rest = &rest[end..];
-        }
-        match rest.strip_prefix(',') {
-            Some(more) => rest = more.trim_start(),
-            None if rest.is_empty() => return Some(names),
-            None => return None,
-        }
-    }
 }
 
 fn join_names(names: &[String]) -> String {

@@ -1,7 +1,9 @@
 //! `WITH (…)` of tables: what may be said, and what it means for tablets.
 
 use crate::error::{Result, SqlError};
-use crate::settings::value::names_of;
+use crate::statement::index::check_indexable;
+use crate::statement::unique;
+use basalt_types::names::names_of;
 use basalt_types::schema::{Distribution, Orientation};
 use basalt_types::{ColumnId, TableDef};
 
@@ -92,7 +94,12 @@ pub(crate) fn distribution(table: &TableDef) -> Result<Distribution> {
         None => None,
     };
     if let Some(text) = table.option("clustering_key") {
-        columns(table, "clustering_key", text)?;
+        let columns = columns(table, "clustering_key", text)?;
+        if let Some(at) = (1..columns.len()).find(|at| columns[..*at].contains(&columns[*at])) {
+            let name = &table.column(columns[at]).name;
+            return Err(SqlError::new("42701", format!("column \"{name}\" appears twice in clustering_key")));
+        }
+        check_clustering(table)?;
     }
     let key = table.primary_key.as_ref().map(|key| key.columns.clone());
     if let (Some(named), Some(key)) = (&named, &key)
@@ -109,6 +116,18 @@ pub(crate) fn distribution(table: &TableDef) -> Result<Distribution> {
             .with_hint("Declare a primary key, or set distribution_key.")),
         (None, _) => Ok(Distribution::Range),
     }
+}
+
+/// 42704 and 0A000 for columns in the clustering key that rows cannot be ordered by.
+pub(crate) fn check_clustering(table: &TableDef) -> Result<()> {
+    for id in table.clustering_key() {
+        let ty = &table.column(id).ty;
+        check_indexable(ty, "btree")?;
+        if unique::names_no_rows(ty) {
+            return Err(SqlError::not_supported(format!("clustering by type {} is not supported", ty.sql_name())));
+        }
+    }
+    Ok(())
 }
 
 fn columns(table: &TableDef, option: &str, text: &str) -> Result<Vec<ColumnId>> {

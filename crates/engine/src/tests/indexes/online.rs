@@ -83,7 +83,8 @@ fn assert_exact(read: &ReadContext, table: &Arc<TableDef>, index: &Arc<IndexDef>
         }
     }
     let mut found = BTreeSet::new();
-    read.with_prefix(&index.entries, index.tablet(), &Key::default(), &mut |_, entry| {
+    let columns: Vec<ColumnId> = index.entries.live_columns().map(|column| column.id).collect();
+    read.with_prefix(&index.entries, index.tablet(), &Key::default(), &columns, &mut |_, entry| {
         let Datum::Bytes(bytes) = &entry[0] else { panic!("{entry:?}") };
         found.insert((bytes.to_vec(), IndexDef::base_of(&entry).unwrap()))
     })

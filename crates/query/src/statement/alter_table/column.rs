@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::statement::columns::{Columns, check_default, check_generated};
 use crate::statement::comment::PG_CLASS;
 use crate::statement::define::skipping;
-use crate::statement::{checks, drop, foreign_key, sequence};
+use crate::statement::{checks, drop, foreign_key, sequence, table_options};
 use crate::syntax::{ColumnClause, IdentityClause, KeyClause, SequenceOptions};
 use basalt_engine::CatalogEdit;
 use basalt_expr::cast::CastContext;
@@ -146,6 +146,9 @@ impl Change {
             self.moves = true;
         }
         self.drop_indexes_of(&ctx, id)?;
+        if self.table.clustering_key().contains(&id) {
+            self.table.options.retain(|(option, _)| option != "clustering_key");
+        }
         self.table.foreign_keys.retain(|key| !key.columns.contains(&id));
         let shared = Arc::new(self.table.clone());
         let mut kept = Vec::new();
@@ -441,6 +444,7 @@ impl Change {
     fn rebind(&self, ctx: &BindContext) -> Result<()> {
         let shared = Arc::new(self.table.clone());
         bind::bind_row_rules(ctx, &shared)?;
+        table_options::check_clustering(&self.table)?;
         for id in self.table.primary_key.iter().flat_map(|key| &key.columns) {
             let column = self.table.column(*id);
             if let DataType::Json = column.ty {
@@ -589,7 +593,7 @@ impl Change {
         }
         for (option, value) in &mut self.table.options {
             if matches!(option.as_str(), "distribution_key" | "clustering_key") {
-                let names = crate::settings::value::names_of(value).unwrap_or_default();
+                let names = basalt_types::names::names_of(value).unwrap_or_default();
                 let names = names.iter().map(|name| if name == old { new } else { name.as_str() });
                 *value = names.map(crate::session::names::quote_identifier).collect::<Vec<_>>().join(",");
             }

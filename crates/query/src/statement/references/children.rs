@@ -73,7 +73,7 @@ enum Way<'a> {
     PrimaryKey,
 }
 
-fn way<'a>(table: &'a TableDef, key: &ForeignKey) -> Option<Way<'a>> {
+fn way<'a>(read: &ReadContext, table: &'a TableDef, key: &ForeignKey) -> Result<Option<Way<'a>>> {
     let begins = |columns: &[ColumnId]| {
         columns.len() >= key.columns.len()
             && columns[..key.columns.len()].iter().all(|column| key.columns.contains(column))
@@ -81,11 +81,14 @@ fn way<'a>(table: &'a TableDef, key: &ForeignKey) -> Option<Way<'a>> {
     let index = table
         .valid_indexes()
         .find(|index| index.predicate.is_none() && index.plain_columns().is_some_and(|columns| begins(&columns)));
-    match index {
+    Ok(match index {
         Some(index) => Some(Way::Index(index)),
-        None if table.primary_key.as_ref().is_some_and(|primary| begins(&primary.columns)) => Some(Way::PrimaryKey),
+        // Files in another order would be looked through as a whole for each key.
+        None if table.primary_key.as_ref().is_some_and(|primary| begins(&primary.columns)) => {
+            read.is_in_key_order(table)?.then_some(Way::PrimaryKey)
+        }
         None => None,
-    }
+    })
 }
 
 /// Rows with these values in the referencing columns.
@@ -145,7 +148,7 @@ impl Children {
         let read = txn.latest();
         let few = wanted.len() as u64 <= 1 + txn.engine().estimated_rows(table) / ROWS_PER_KEY_MIN;
         let mut rows = Vec::new();
-        match way(table, key).filter(|_| few) {
+        match way(&read, table, key)?.filter(|_| few) {
             Some(way) => {
                 for (of, values) in wanted {
                     let found = look_up(&read, table, key, &way, &values)?;
@@ -161,7 +164,7 @@ impl Children {
     /// Whether any row has these values in the referencing columns now, nulls like nulls.
     pub fn any_with(txn: &mut Txn, table: &Arc<TableDef>, key: &ForeignKey, values: &[Datum]) -> Result<bool> {
         let read = txn.latest();
-        if let Some(way) = way(table, key)
+        if let Some(way) = way(&read, table, key)?
             && !values.iter().any(Datum::is_null)
         {
             return Ok(!look_up(&read, table, key, &way, values)?.is_empty());
