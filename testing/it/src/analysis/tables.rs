@@ -47,6 +47,8 @@ impl Generator {
             0 => "/*basalt WITH (orientation = 'row')*/",
             1 => "/*basalt WITH (orientation = 'row,column')*/",
             2 => "/*basalt WITH (tablets = 3, distribution_key = 'id')*/",
+            3 => "/*basalt WITH (clustering_key = 'c0')*/",
+            4 => "/*basalt WITH (clustering_key = 'c2,c1', tablets = 2, distribution_key = 'id')*/",
             _ => "",
         };
         format!("CREATE TABLE {} ({}) {rests}", table.name, parts.join(", "))

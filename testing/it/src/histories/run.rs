@@ -146,11 +146,11 @@ fn add_counts(all: &mut BTreeMap<String, usize>, more: BTreeMap<String, usize>) 
 
 fn set_up(wire: &mut Wire, options: Options) -> Result<()> {
     for table in 0..2 {
-        let tablets = if options.is_postgres || table == 0 { "" } else { "WITH (tablets = 4)" };
+        let rests = if options.is_postgres || table == 0 { "" } else { "WITH (tablets = 4, clustering_key = 'grp')" };
         wire.run(&format!("DROP TABLE IF EXISTS lists{table}"))?;
         wire.run(&format!(
             "CREATE TABLE lists{table} (id int PRIMARY KEY, code text NOT NULL UNIQUE, grp int NOT NULL,
-             note text NOT NULL, l int[] NOT NULL) {tablets}"
+             note text NOT NULL, l int[] NOT NULL) {rests}"
         ))?;
         wire.run(&format!(
             "INSERT INTO lists{table} SELECT 1000000000 + g, 'filler ' || g, -1 - g, 'filler', ARRAY[g]
