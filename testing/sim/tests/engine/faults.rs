@@ -128,6 +128,7 @@ fn flipped_bits_are_noticed_in_every_kind_of_file() {
     flip_bits(0, &["/root", ".ckpt", ".seg", ".row", ".log"]);
     flip_bits(1, &[".row"]);
     flip_bits(2, &[".seg", ".row"]);
+    flip_bits(3, &[".seg"]);
 }
 
 fn flip_bits(orientation: u64, kinds: &[&str]) {

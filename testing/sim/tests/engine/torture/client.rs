@@ -409,7 +409,7 @@ impl Work<'_> {
                 let position = wider.columns.len();
                 let missing = Datum::I32(rng.below(100) as i32);
                 wider.columns.push(column(position, &format!("c{}", position + 1), DataType::Int4, missing));
-                orient(&mut wider, rng.below(3));
+                orient(&mut wider, rng.below(ORIENTATIONS));
                 self.put_own_table(Arc::new(wider), false, rng).await
             }
         }
