@@ -1,4 +1,5 @@
 """Statements beside others: groups with shares of the query threads, and point reads beside scans."""
+import math
 import os
 import re
 import shutil
@@ -224,14 +225,14 @@ def reads(options, server, scanners, seconds):
     if beside:
         output = beside.communicate()[0]
         line["scans_per_s"] = round(float(re.search(r"tps = ([\d.]+)", output)[1]) * SCANS.count(";"), 1)
-    return line
+    return line, in_server or sent
 
 
 def serving(options, engines):
     """Point reads alone and beside scans, in turn."""
     seconds = 3 if options.quick else 10
     server = basalt(options, engines)
-    result = {"alone": [], "beside scans": []}
+    result, latencies = {"alone": [], "beside scans": []}, {"alone": [], "beside scans": []}
     try:
         server.start()
         subprocess.run(["pgbench", "-q", "-i", "-s", str(1 if options.quick else SCALE), server.url], check=True, capture_output=True)
@@ -239,8 +240,33 @@ def serving(options, engines):
         reads(options, server, 0, 2)
         for _ in range(options.rounds):
             for name, scanners in (("alone", 0), ("beside scans", SCAN_CLIENTS)):
-                result[name].append(reads(options, server, scanners, seconds))
+                line, of_round = reads(options, server, scanners, seconds)
+                result[name].append(line)
+                latencies[name] += of_round
                 print(name, result[name][-1], flush=True)
     finally:
         server.remove()
+    result["plot"] = os.path.join(options.base, "serving-beside-scans.svg")
+    with open(result["plot"], "w") as file:
+        file.write(distributions(latencies))
     return result
+
+
+def distributions(latencies):
+    """Microseconds below which so many of a hundred reads stay, as SVG; the further right, the fewer are above."""
+    width, height, left, bottom = 800, 300, 60, 20
+    nines = 4
+    place = lambda part: left + -math.log10(max(1 - part, 10**-nines)) / nines * (width - left)
+    least = min(min(values) for values in latencies.values())
+    most = max(max(values) for values in latencies.values())
+    low, high = math.floor(math.log10(max(least, 1))), math.ceil(math.log10(max(most, 10)))
+    level = lambda value: height - (math.log10(max(value, 1)) - low) / max(high - low, 1) * height
+    marks = [f'<text x="0" y="{level(10**power) + 4:.0f}">{10**power / 1000:g} ms</text><path d="M{left} {level(10**power):.0f}H{width}" stroke="#ddd"/>' for power in range(low, high + 1)]
+    marks += [f'<text x="{place(part) - 10:.0f}" y="{height + bottom}">{100 * part:g} %</text><path d="M{place(part):.0f} 0V{height}" stroke="#ddd"/>' for part in (0.5, 0.9, 0.99, 0.999)]
+    lines = []
+    for row, ((name, values), color) in enumerate(zip(latencies.items(), ["#36c", "#c33"])):
+        values = sorted(values)
+        parts = [1 - 10 ** (-nines * step / 400) for step in range(401)]
+        points = " ".join(f"{place(part):.1f},{level(values[min(int(len(values) * part), len(values) - 1)]):.1f}" for part in parts)
+        lines.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{points}"/><text x="{left + 10}" y="{16 + 16 * row}" fill="{color}">{name}: {len(values)} reads</text>')
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -10 {width + 40} {height + bottom + 20}" font-family="sans-serif" font-size="12">{"".join(marks)}{"".join(lines)}</svg>\n'

@@ -12,6 +12,7 @@ import beside
 import bitmaps
 import cold
 import crash
+import disk
 import encodings_of_segments
 import engine_tpcc
 import inserts
@@ -42,6 +43,7 @@ MEASUREMENTS = {
     "shares": beside.shares,
     "serving-beside-scans": beside.serving,
     "overload": overload.overload,
+    "from-disk": disk.scans,
     "bitmaps": bitmaps.beside_none,
     "tpcc": oltp.tpcc,
     "engine-tpcc": engine_tpcc.in_turn,

@@ -100,6 +100,11 @@ impl<T> Slot<T> {
         self.0.lock().upgrade()
     }
 
+    /// Whether [`Slot::get`] would find it.
+    pub fn is_there(&self) -> bool {
+        self.0.lock().strong_count() > 0
+    }
+
     /// Begins to bring it close to the processor.
     pub fn approach(&self) {
         prefetch_at(self.0.lock().as_ptr());

@@ -168,6 +168,11 @@ impl FramedFile {
         Ok(Footer { body, offset, crc: extent.crc })
     }
 
+    /// Says that these bytes will be read soon.
+    pub fn will_read(&self, bytes: Range<u64>) {
+        self.files.will_read(&self.path, bytes);
+    }
+
     pub fn files(&self) -> &Files {
         &self.files
     }

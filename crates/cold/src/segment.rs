@@ -21,6 +21,7 @@ mod keys;
 mod layout;
 mod page;
 mod prune;
+mod read_ahead;
 mod reader;
 mod sketches;
 mod values;

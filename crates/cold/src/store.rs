@@ -20,6 +20,7 @@ use futures::executor::block_on;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,15 +42,32 @@ impl FileKind {
     }
 }
 
+/// A store that begins to read before anybody waits for it.
+pub(crate) trait ReadAhead: fmt::Debug + Send + Sync {
+    /// Returns at once. Nothing may come of it, and whoever reads meets what is wrong with the object.
+    fn will_read(&self, location: &Path, range: Range<u64>);
+}
+
 /// Immutable files by id, in `files/` of a store.
 #[derive(Clone, Debug)]
 pub struct Files {
     store: Arc<dyn ObjectStore>,
+    ahead: Option<Arc<dyn ReadAhead>>,
 }
 
 impl Files {
     pub fn new(store: Arc<dyn ObjectStore>) -> Files {
-        Files { store }
+        Files { store, ahead: None }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_read_ahead(store: Arc<dyn ObjectStore>, ahead: Arc<dyn ReadAhead>) -> Files {
+        Files { store, ahead: Some(ahead) }
+    }
+
+    /// A directory of this machine, which reads ahead.
+    pub fn local(store: LocalStore) -> Files {
+        Files { store: Arc::new(store.clone()), ahead: Some(Arc::new(store)) }
     }
 
     pub fn store(&self) -> &Arc<dyn ObjectStore> {
@@ -79,6 +97,14 @@ impl Files {
         match got.pop() {
             Some(bytes) if bytes.len() as u64 == expected => Ok(bytes),
             _ => Err(Error::Damaged { path: path.to_string(), offset: range.start, what: "the file ends too early" }),
+        }
+    }
+
+    /// Says that a part of a file will be read soon, as far as the store can do something about it without anybody
+    /// waiting.
+    pub fn will_read(&self, path: &Path, range: Range<u64>) {
+        if let Some(ahead) = &self.ahead {
+            ahead.will_read(path, range);
         }
     }
 

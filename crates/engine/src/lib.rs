@@ -46,8 +46,8 @@ pub use file_writer::has_file_index;
 pub use index::IndexValues;
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{
-    BATCH_ROWS, Block, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, RowCacheStats, ScanBatch, ScanSpec,
-    ScanStats, SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
+    Ahead, BATCH_ROWS, Block, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, RowCacheStats, ScanBatch,
+    ScanSpec, ScanStats, SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use statistics::ColumnStatistics;

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod cold_scan;
+mod habits;
 mod hot_scan;
 mod many;
 pub(crate) mod mirror;
@@ -22,6 +23,7 @@ use basalt_meta::{Pin, PinReason};
 use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, Stamp, TableDef, TabletId, TxnStates, Version};
 pub use blocks::Block;
 use cold_scan::ColdScan;
+use habits::Habits;
 use hot_scan::HotScan;
 pub use many::SeenRows;
 pub use row_cache::RowCacheStats;
@@ -116,6 +118,7 @@ pub(crate) struct Shared {
     pub stats: Arc<ScanStats>,
     /// Columns of which bitmaps are asked.
     pub bitmaps: Vec<ColumnId>,
+    pub habits: Habits,
 }
 
 /// Rows in the types that operators use (`DataType::to_arrow`).
@@ -164,7 +167,8 @@ impl ReadContext {
         let stats = Arc::new(ScanStats::default());
         let mut bitmaps = spec.table.file_indexes().bitmaps;
         bitmaps.retain(|column| spec.predicates.iter().any(|predicate| predicate.column() == *column));
-        let shared = Arc::new(Shared { read: self.clone(), spec, stats: stats.clone(), bitmaps });
+        let shared =
+            Arc::new(Shared { read: self.clone(), habits: Habits::of(&spec), spec, stats: stats.clone(), bitmaps });
         let mut parts = Vec::new();
         for id in shared.spec.table.tablets().collect::<Vec<_>>() {
             let tablet = self.engine.tablet(id)?;
@@ -382,7 +386,27 @@ impl Engine {
     }
 }
 
+/// What will be read of a part of a scan that nobody has begun.
+pub struct Ahead(cold_scan::Ahead);
+
+impl Ahead {
+    /// Has the store begin to read it. What is wrong with a file is met by who reads it.
+    pub fn will_read(self) {
+        if let Err(error) = self.0.will_read() {
+            tracing::debug!(%error, "nothing was read ahead");
+        }
+    }
+}
+
 impl TabletScan {
+    /// What it will read; `None` if nobody knows, or if it is in memory.
+    pub fn ahead(&self) -> Option<Ahead> {
+        match &self.part {
+            Part::Cold(scan) => scan.ahead().map(Ahead),
+            Part::RowFile(_) | Part::Hot(_) => None,
+        }
+    }
+
     /// Adds the least and the greatest value of each page in a column of integers; whether they are known at all.
     pub fn page_bounds(&self, column: ColumnId, out: &mut Vec<(i64, i64)>) -> Result<bool> {
         match &self.part {

@@ -42,7 +42,7 @@ pub(crate) fn open_files(os: &Os, config: &EngineConfig) -> Result<(Files, Arc<B
     // Until it is known what the files hold ([`Engine::share_cache`]).
     let cache_bytes = cache_bytes(config);
     let cache = BlockCache::new(cache_bytes / 8, cache_bytes - cache_bytes / 8);
-    Ok((Files::new(Arc::new(store)), Arc::new(cache)))
+    Ok((Files::local(store), Arc::new(cache)))
 }
 
 pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(RecoveryProgress)) -> Result<Recovered> {

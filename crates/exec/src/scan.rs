@@ -7,19 +7,29 @@
 use crate::Stop;
 use crate::error::{Error, Result};
 use crate::stop::check;
-use basalt_engine::{Block, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
+use basalt_engine::{Ahead, Block, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
 use basalt_types::{ColumnId, ColumnPredicate};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A scan that several workers share.
 pub struct Scan {
-    morsels: Mutex<VecDeque<TabletScan>>,
+    morsels: Mutex<Morsels>,
     stats: Arc<ScanStats>,
     /// What storage skips by.
     predicates: Vec<ColumnPredicate>,
     stop: Stop,
 }
+
+#[derive(Default)]
+struct Morsels {
+    queue: VecDeque<TabletScan>,
+    /// Of how many of the first ones the store has been told.
+    told: usize,
+}
+
+/// Morsels of which the store is told before anybody takes them. Those of a large table are row groups.
+const AHEAD_MORSELS: usize = 6;
 
 /// One worker's hold on a scan: the morsel that it is reading.
 pub struct Worker {
@@ -32,7 +42,7 @@ impl Scan {
     pub fn start(read: &ReadContext, spec: ScanSpec, stop: Stop) -> Result<Arc<Scan>> {
         let predicates = spec.predicates.clone();
         let (morsels, stats) = read.scan(spec)?;
-        Ok(Arc::new(Scan { morsels: Mutex::new(VecDeque::from(morsels)), stats, predicates, stop }))
+        Ok(Arc::new(Scan { morsels: Mutex::new(Morsels { queue: morsels.into(), told: 0 }), stats, predicates, stop }))
     }
 
     pub fn worker(self: &Arc<Scan>) -> Worker {
@@ -51,7 +61,7 @@ impl Scan {
     /// The least and greatest values of all pages in a column, ascending, if pages have nothing but these in common.
     pub fn shared_keys(&self, column: ColumnId) -> Result<Option<Vec<i64>>> {
         let mut bounds = Vec::new();
-        for morsel in self.morsels.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for morsel in &self.morsels.lock().unwrap_or_else(PoisonError::into_inner).queue {
             let known = bounds.len();
             let are_bounded = morsel.page_bounds(column, &mut bounds)?;
             // Of a table in another order the first few tell.
@@ -69,7 +79,7 @@ impl Scan {
 
     /// Before any worker comes: morsels with the least values of a column come first, or those with the greatest.
     pub fn begin_with(&self, column: ColumnId, greatest: bool) -> Result<()> {
-        let mut morsels = self.morsels.lock().unwrap_or_else(PoisonError::into_inner);
+        let morsels = &mut self.morsels.lock().unwrap_or_else(PoisonError::into_inner).queue;
         let mut ranked = Vec::with_capacity(morsels.len());
         for morsel in morsels.drain(..) {
             check()?;
@@ -90,11 +100,27 @@ impl Scan {
 
     /// Morsels that nobody has taken yet.
     pub fn morsels(&self) -> usize {
-        self.morsels.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.morsels.lock().unwrap_or_else(PoisonError::into_inner).queue.len()
     }
 
     fn next_morsel(&self) -> Option<TabletScan> {
-        self.morsels.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        let (morsel, ahead) = {
+            let mut morsels = self.morsels.lock().unwrap_or_else(PoisonError::into_inner);
+            morsels.take()?
+        };
+        ahead.into_iter().for_each(Ahead::will_read);
+        Some(morsel)
+    }
+}
+
+impl Morsels {
+    /// The next one, and what the store is to be told of it and of those behind it.
+    fn take(&mut self) -> Option<(TabletScan, Vec<Ahead>)> {
+        let last = self.queue.len().min(AHEAD_MORSELS + 1);
+        let ahead = self.queue.range(self.told.min(last)..last).filter_map(TabletScan::ahead).collect();
+        let morsel = self.queue.pop_front()?;
+        self.told = last.saturating_sub(1);
+        Some((morsel, ahead))
     }
 }
 

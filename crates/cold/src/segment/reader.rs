@@ -41,7 +41,7 @@ pub struct Segment {
     pub(super) key_columns: Vec<(usize, DataType)>,
     /// Of the whole file, in schema order.
     zones: Vec<ZoneMap>,
-    directories: Vec<OnceLock<Directory>>,
+    pub(super) directories: Vec<OnceLock<Directory>>,
     sparse: OnceLock<SparseKeys>,
     filter: Option<Filter>,
     pub(super) column_filters: Vec<ColumnFilter>,
@@ -233,6 +233,10 @@ impl Segment {
             return Ok(directory);
         }
         let group = &self.layout.row_groups[row_group];
+        // They follow each other, and who asks for one will ask for the next.
+        if let Some(last) = self.layout.row_groups.last() {
+            self.file.will_read(group.directory.offset..last.directory.offset + u64::from(last.directory.bytes));
+        }
         let block = self.file.read_checked(group.directory)?;
         let directory = Directory::parse(&block, group.rows, self.layout.chunks())
             .map_err(|damage| self.file.damaged(group.directory.offset, damage))?;

@@ -8,6 +8,7 @@
 //! E-tags are taken from content, for objects of up to [`E_TAG_BYTES_MAX`]; larger ones have none and cannot
 //! be updated conditionally. Modification times are not kept (1970).
 
+use super::ReadAhead;
 use async_trait::async_trait;
 use basalt_sched::os::{File, FileSystem, OpenMode};
 use bytes::Bytes;
@@ -73,6 +74,14 @@ impl LocalStore {
             open_files: Mutex::new(HashMap::new()),
         };
         Ok(LocalStore { inner: Arc::new(inner) })
+    }
+}
+
+impl ReadAhead for LocalStore {
+    fn will_read(&self, location: &Path, range: Range<u64>) {
+        if let Ok(file) = self.inner.open(location) {
+            file.will_read(range.start, range.end - range.start);
+        }
     }
 }
 

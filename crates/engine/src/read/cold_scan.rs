@@ -35,6 +35,30 @@ pub struct ColdScan {
     rows_read: u64,
 }
 
+/// Pages that will be read.
+pub struct Ahead {
+    place: Arc<Place>,
+    row_group: usize,
+    /// Of the row group; `None`: those that zone maps leave.
+    ranges: Option<Vec<Range<u32>>>,
+}
+
+impl Ahead {
+    pub fn will_read(self) -> Result<()> {
+        let Place { shared, segment, .. } = &*self.place;
+        let columns = shared.spec.columns.iter().enumerate().filter(|(at, _)| shared.habits.reads(*at));
+        let columns: Vec<ColumnId> = columns.map(|(_, column)| *column).collect();
+        if segment.seems_at_hand(self.row_group, &columns) {
+            return Ok(());
+        }
+        let ranges = match self.ranges {
+            Some(ranges) => ranges,
+            None => segment.surviving(self.row_group, &shared.spec.predicates)?,
+        };
+        Ok(segment.will_read(self.row_group, &columns, &ranges)?)
+    }
+}
+
 /// What is read, as all parts of one file share it.
 pub struct Place {
     shared: Arc<Shared>,
@@ -54,6 +78,16 @@ impl Drop for ColdScan {
             Chunk::Unread | Chunk::Missing => 0,
         };
         let read = self.chunks.iter().map(bytes).sum();
+        if read > 0 {
+            let Place { shared, segment, .. } = &*self.place;
+            let most_of = |(at, column): (usize, &ColumnId)| {
+                let all = segment.chunk_bytes(self.row_group, *column).unwrap_or(0);
+                let rows = u64::from(segment.row_groups()[self.row_group].rows);
+                // Of the pages whose rows came.
+                (bytes(&self.chunks[at]) * rows * 2 > all * self.rows_read).then_some(at)
+            };
+            shared.habits.note(shared.spec.columns.iter().enumerate().filter_map(most_of));
+        }
         let stats = &self.place.shared.stats;
         stats.bytes_read.fetch_add(read, Ordering::Relaxed);
         stats.rows_read.fetch_add(self.rows_read, Ordering::Relaxed);
@@ -246,6 +280,15 @@ impl ColdScan {
 
     pub fn shared(&self) -> &Shared {
         &self.place.shared
+    }
+
+    /// `None` if bitmaps, which nobody has asked yet, say which pages will be read.
+    pub fn ahead(&self) -> Option<Ahead> {
+        if !self.narrowed && !self.place.shared.bitmaps.is_empty() {
+            return None;
+        }
+        let (place, row_group) = (self.place.clone(), self.row_group);
+        Some(Ahead { place, row_group, ranges: self.narrowed.then(|| self.ranges.clone()) })
     }
 
     /// As [`TabletScan::page_bounds`], of pages that may still be read.

@@ -1,6 +1,7 @@
 //! Some pages of a table, spread over its files: what a planner looks at.
 
 use super::cold_scan::{ColdScan, Place};
+use super::habits::Habits;
 use super::{ReadContext, ScanSpec, ScanStats, Shared, TabletScan};
 use crate::Result;
 use basalt_cold::{PAGE_ROWS, Segment};
@@ -11,7 +12,13 @@ impl ReadContext {
     /// read counts as no read of a transaction, and predicates are left alone.
     pub fn sample(&self, spec: ScanSpec, pages: usize) -> Result<Vec<TabletScan>> {
         let read = ReadContext { noted: None, ..self.clone() };
-        let shared = Arc::new(Shared { read, spec, stats: Arc::new(ScanStats::default()), bitmaps: Vec::new() });
+        let shared = Arc::new(Shared {
+            read,
+            habits: Habits::of(&spec),
+            spec,
+            stats: Arc::new(ScanStats::default()),
+            bitmaps: Vec::new(),
+        });
         let (mut files, mut total) = (Vec::new(), 0);
         for id in shared.spec.table.tablets().collect::<Vec<_>>() {
             let tablet = self.engine.tablet(id)?;

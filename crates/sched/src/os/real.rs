@@ -4,6 +4,7 @@
 use super::{Clock, DirEntry, File, FileSystem, Load, OpenMode, Random};
 use std::fs;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,6 +45,13 @@ impl File for RealFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        if let Some(bytes) = NonZeroU64::new(bytes) {
+            // Advice: who reads meets what is wrong with the file.
+            let _ = rustix::fs::fadvise(&self.0, offset, Some(bytes), rustix::fs::Advice::WillNeed);
+        }
     }
 }
 
