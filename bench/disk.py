@@ -11,7 +11,7 @@ import psycopg
 
 ROWS, QUICK_ROWS = 20_000_000, 1_000_000
 THREADS = 2
-TABLE = "CREATE TABLE big (id bigint PRIMARY KEY, at timestamp, who int, a double precision, b double precision, c double precision, t text)"
+TABLE = "CREATE TABLE big (id bigint PRIMARY KEY, ts timestamp, who int, a double precision, b double precision, c double precision, t text)"
 FILL = """INSERT INTO big SELECT i, timestamp '2026-01-01' + (i * 7919 % 10000019) * interval '1 second', (i * 104729 % 100003)::int,
     sqrt(i), ln(i), sin(i), md5(i::text) FROM {series}"""
 QUERIES = {

@@ -59,18 +59,21 @@ fn the_store_is_told_of_pages_that_nobody_has() {
     let rows = [2 * PAGE_ROWS..4 * PAGE_ROWS, 6 * PAGE_ROWS..7 * PAGE_ROWS];
     segment.will_read(0, &[NOISE, LACKING], &rows).unwrap();
     assert_eq!(take(), [pages(1, 2..4), pages(1, 6..7)]);
-    segment.will_read(0, &[KEY, NOISE], &[0..8 * PAGE_ROWS]).unwrap();
+    let all = 0..8 * PAGE_ROWS;
+    let all = std::slice::from_ref(&all);
+    segment.will_read(0, &[KEY, NOISE], all).unwrap();
     assert_eq!(take(), [pages(0, 0..8), pages(1, 0..8)]);
 
     // What is in memory is left out.
     let held: Vec<_> = (0..3)
         .map(|page| {
-            let mut chunk = segment.chunk(0, NOISE, &[page * PAGE_ROWS..(page + 1) * PAGE_ROWS]).unwrap().unwrap();
+            let rows = page * PAGE_ROWS..(page + 1) * PAGE_ROWS;
+            let mut chunk = segment.chunk(0, NOISE, std::slice::from_ref(&rows)).unwrap().unwrap();
             chunk.vector(&segment, page as usize, None).unwrap();
             chunk
         })
         .collect();
-    segment.will_read(0, &[NOISE], &[0..8 * PAGE_ROWS]).unwrap();
+    segment.will_read(0, &[NOISE], all).unwrap();
     assert_eq!(take(), [pages(1, 3..8)]);
     assert!(segment.seems_at_hand(0, &[NOISE]) && !segment.seems_at_hand(0, &[KEY, NOISE]));
     drop(held);
