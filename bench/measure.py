@@ -27,7 +27,6 @@ import serving
 import size
 import snapshot
 import suites
-import tpch
 
 MEASUREMENTS = {
     "load": load.copy_rows,
@@ -49,7 +48,6 @@ MEASUREMENTS = {
     "engine-tpcc": engine_tpcc.in_turn,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
-    "tpch": tpch.in_turn,
     "mixed": mixed.in_turn,
     "planning": planning.first_seen,
 } | suites.ALL

@@ -1,39 +1,19 @@
-"""TPC-H query by query, warm, Basalt and DuckDB in turn: answers compared, medians and ratios.
+"""TPC-H's tables in DuckDB, and the queries of its validation as they are, of two sides that must answer alike.
 
-The query texts are those of testing/it/tpch. Both engines have two threads; Basalt answers over its protocol.
+The query texts are those of testing/it/tpch. Beside other engines, with parameters drawn anew: suites/tpch.py.
 """
 import glob
 import math
 import os
-import shutil
 import statistics
 import subprocess
 import time
 
 import data
 import duckdb
-import psycopg
 
 QUERIES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "testing/it/tpch/q*.sql")
 THREADS = 2
-
-
-def in_turn(options, engines):
-    folder = os.path.join(options.base, "duckdb")
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    server = next(server for server in engines() if server.name == "basalt")
-    try:
-        server.start()
-        data.load_tpch(server.url, options.scale_factor)
-        data.psql(server.url, "VACUUM")
-        peer = load_duckdb(folder, options.scale_factor)
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            run = {"basalt": lambda text: connection.execute(text).fetchall(), "duckdb": lambda text: peer.execute(text).fetchall()}
-            return {"scale_factor": options.scale_factor} | compared(queries(), run, options.rounds)
-    finally:
-        server.remove()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def queries():

@@ -2,8 +2,8 @@
 
 Basalt answers over its protocol, beside the engines of `peers.py`; `suite.py` runs them.
 """
-from suites import nested, skew, star, text, web
+from suites import nested, skew, star, text, tpch, web
 from suites.peers import PEERS
 from suites.suite import measured
 
-ALL = {module.SUITE.name: measured(module.SUITE) for module in (star, web, skew, text, nested)}
+ALL = {module.SUITE.name: measured(module.SUITE) for module in (star, web, skew, text, nested)} | {"tpch": tpch.run}
