@@ -225,14 +225,14 @@ def reads(options, server, scanners, seconds):
     if beside:
         output = beside.communicate()[0]
         line["scans_per_s"] = round(float(re.search(r"tps = ([\d.]+)", output)[1]) * SCANS.count(";"), 1)
-    return line, in_server or sent
+    return line, sent, in_server
 
 
 def serving(options, engines):
     """Point reads alone and beside scans, in turn."""
     seconds = 3 if options.quick else 10
     server = basalt(options, engines)
-    result, latencies = {"alone": [], "beside scans": []}, {"alone": [], "beside scans": []}
+    result, sent, in_server = ({"alone": [], "beside scans": []} for _ in range(3))
     try:
         server.start()
         subprocess.run(["pgbench", "-q", "-i", "-s", str(1 if options.quick else SCALE), server.url], check=True, capture_output=True)
@@ -240,15 +240,18 @@ def serving(options, engines):
         reads(options, server, 0, 2)
         for _ in range(options.rounds):
             for name, scanners in (("alone", 0), ("beside scans", SCAN_CLIENTS)):
-                line, of_round = reads(options, server, scanners, seconds)
+                line, as_sent, as_served = reads(options, server, scanners, seconds)
                 result[name].append(line)
-                latencies[name] += of_round
+                sent[name] += as_sent
+                in_server[name].append(as_served)
                 print(name, result[name][-1], flush=True)
     finally:
         server.remove()
     result["plot"] = os.path.join(options.base, "serving-beside-scans.svg")
+    told = all(served for rounds in in_server.values() for served in rounds)
+    latencies = {name: [took for served in rounds for took in served] for name, rounds in in_server.items()} if told else sent
     with open(result["plot"], "w") as file:
-        file.write(distributions(latencies))
+        file.write(distributions({f"{name}, {'in the server' if told else 'since they were sent'}": values for name, values in latencies.items()}))
     return result
 
 

@@ -8,6 +8,7 @@ import time
 import data
 import duckdb
 import psycopg
+import tpch
 
 ROWS, QUICK_ROWS = 20_000_000, 1_000_000
 THREADS = 2
@@ -65,8 +66,12 @@ def scans(options, engines):
         for name, text in QUERIES.items():
             took = {"basalt": [], "duckdb": []}
             for _ in range(options.rounds):
+                answers = {}
                 for peer, ask in (("basalt", of_basalt), ("duckdb", of_duckdb)):
-                    took[peer].append(ask(text)[0])
+                    ms, answers[peer] = ask(text)
+                    took[peer].append(ms)
+                ours, theirs = (tpch.shown(answers[peer]) for peer in ("basalt", "duckdb"))
+                assert ours == theirs, f"{name}: {ours} and {theirs}"
             ours, theirs = (statistics.median(took[peer]) for peer in ("basalt", "duckdb"))
             result[name] = {"basalt_ms": round(ours, 1), "duckdb_ms": round(theirs, 1), "ratio": round(ours / theirs, 2)}
             print(name, result[name], flush=True)

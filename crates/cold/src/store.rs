@@ -44,7 +44,7 @@ impl FileKind {
 
 /// A store that begins to read before anybody waits for it.
 pub(crate) trait ReadAhead: fmt::Debug + Send + Sync {
-    /// Returns at once. Nothing may come of it, and whoever reads meets what is wrong with the object.
+    /// Does not wait for the bytes. Nothing may come of it, and whoever reads meets what is wrong with the object.
     fn will_read(&self, location: &Path, range: Range<u64>);
 }
 

@@ -21,6 +21,7 @@ mod mirror;
 mod moves;
 mod orientation;
 mod protocols;
+mod read_ahead;
 mod sequences;
 mod serializable;
 mod statistics;

@@ -14,18 +14,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A scan that several workers share.
 pub struct Scan {
-    morsels: Mutex<Morsels>,
+    morsels: Mutex<Morsels<TabletScan>>,
     stats: Arc<ScanStats>,
     /// What storage skips by.
     predicates: Vec<ColumnPredicate>,
     stop: Stop,
 }
 
-#[derive(Default)]
-struct Morsels {
-    queue: VecDeque<TabletScan>,
+struct Morsels<T> {
+    queue: VecDeque<T>,
     /// Of how many of the first ones the store has been told.
     told: usize,
+    /// Of how many it is to be told behind the one that is taken: who stops early has not asked for many.
+    window: usize,
 }
 
 /// Morsels of which the store is told before anybody takes them. Those of a large table are row groups.
@@ -42,7 +43,7 @@ impl Scan {
     pub fn start(read: &ReadContext, spec: ScanSpec, stop: Stop) -> Result<Arc<Scan>> {
         let predicates = spec.predicates.clone();
         let (morsels, stats) = read.scan(spec)?;
-        Ok(Arc::new(Scan { morsels: Mutex::new(Morsels { queue: morsels.into(), told: 0 }), stats, predicates, stop }))
+        Ok(Arc::new(Scan { morsels: Mutex::new(Morsels::new(morsels)), stats, predicates, stop }))
     }
 
     pub fn worker(self: &Arc<Scan>) -> Worker {
@@ -106,20 +107,25 @@ impl Scan {
     fn next_morsel(&self) -> Option<TabletScan> {
         let (morsel, ahead) = {
             let mut morsels = self.morsels.lock().unwrap_or_else(PoisonError::into_inner);
-            morsels.take()?
+            morsels.take(TabletScan::ahead)?
         };
         ahead.into_iter().for_each(Ahead::will_read);
         Some(morsel)
     }
 }
 
-impl Morsels {
+impl<T> Morsels<T> {
+    fn new(morsels: Vec<T>) -> Morsels<T> {
+        Morsels { queue: morsels.into(), told: 0, window: 1 }
+    }
+
     /// The next one, and what the store is to be told of it and of those behind it.
-    fn take(&mut self) -> Option<(TabletScan, Vec<Ahead>)> {
-        let last = self.queue.len().min(AHEAD_MORSELS + 1);
-        let ahead = self.queue.range(self.told.min(last)..last).filter_map(TabletScan::ahead).collect();
+    fn take<A>(&mut self, ahead: impl Fn(&T) -> Option<A>) -> Option<(T, Vec<A>)> {
+        let last = self.queue.len().min(self.window + 1).max(self.told);
+        let ahead = self.queue.range(self.told..last).filter_map(ahead).collect();
         let morsel = self.queue.pop_front()?;
         self.told = last.saturating_sub(1);
+        self.window = (self.window * 2).min(AHEAD_MORSELS);
         Some((morsel, ahead))
     }
 }
@@ -172,11 +178,26 @@ fn overlap(bounds: &mut [(i64, i64)]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::overlap;
+    use super::{Morsels, overlap};
 
     #[test]
     fn pages_may_have_their_ends_in_common() {
         assert!(!overlap(&mut []) && !overlap(&mut [(5, 9), (1, 5), (9, 9), (9, 12)]));
         assert!(overlap(&mut [(1, 5), (4, 9)]) && overlap(&mut [(1, 9), (3, 3)]) && overlap(&mut [(1, 2), (1, 2)]));
+    }
+
+    #[test]
+    fn the_store_is_told_of_each_morsel_once_and_of_ever_more_before_they_are_taken() {
+        let mut morsels = Morsels::new((0..30).collect());
+        let (mut told, mut ahead_by) = (Vec::new(), Vec::new());
+        while let Some((taken, ahead)) = morsels.take(|morsel: &usize| Some(*morsel)) {
+            told.extend(ahead);
+            assert!(told.contains(&taken), "{taken}");
+            ahead_by.push(told.len() - 1 - taken);
+        }
+        assert_eq!(told, (0..30).collect::<Vec<_>>());
+        assert_eq!(ahead_by[..6], [1, 2, 4, 6, 6, 6]);
+        assert_eq!(ahead_by[23..], [6, 5, 4, 3, 2, 1, 0]);
+        assert!(Morsels::new(Vec::<usize>::new()).take(|_| Some(())).is_none());
     }
 }

@@ -78,7 +78,15 @@ impl ResolvedAggregate {
         if self.orders.len() * 2 == self.arg_types.len() && self.aggregate.args == [TypePattern::Any] {
             return ordered::hypothetical(self);
         }
-        (self.aggregate.make)(&self.arg_types, &self.ty)
+        match ordered::unordered(self) {
+            Some(quantiles) => Box::new(quantiles),
+            None => (self.aggregate.make)(&self.arg_types, &self.ty),
+        }
+    }
+
+    /// Whether it takes rows in any order though it has WITHIN GROUP.
+    pub fn is_indifferent_to_order(&self) -> bool {
+        ordered::unordered(self).is_some()
     }
 
     pub fn state_types(&self) -> Vec<DataType> {
@@ -93,6 +101,7 @@ pub use json::unwritten;
 mod logic;
 mod moments;
 mod ordered;
+mod quantiles;
 mod ranges;
 mod regression;
 mod sums;

@@ -47,7 +47,7 @@ pub trait File: Send + Sync {
     /// Data (and length) durable on return. After an error the file must not be trusted or synced again.
     fn sync(&self) -> io::Result<()>;
 
-    /// Says that these bytes will be read soon. Returns at once: reading has begun, or nothing comes of it.
+    /// Says that these bytes will be read soon. Does not wait for them: reading has begun, or nothing comes of it.
     fn will_read(&self, _offset: u64, _bytes: u64) {}
 
     /// `read_at` until the buffer is full; `UnexpectedEof` where the file ends before.

@@ -6,17 +6,25 @@ use crate::Result;
 use basalt_types::ColumnId;
 use std::ops::Range;
 
+/// Of one row group: of wide rows its readers ask for the rest themselves.
+const AHEAD_BYTES_MAX: u64 = 16 << 20;
+
 impl Segment {
     /// Has the store begin to read those pages of some columns which hold these rows of a row group and are in nobody's
-    /// memory. Waits for the row group's directory alone, if that is not known.
+    /// memory, up to some bytes. Waits for the row group's directory alone, if that is not known.
     pub fn will_read(&self, row_group: usize, columns: &[ColumnId], rows: &[Range<u32>]) -> Result<()> {
         let directory = self.directory(row_group)?;
+        let mut bytes_left = AHEAD_BYTES_MAX;
         for at in columns.iter().filter_map(|column| self.layout.position(*column)) {
             let chunk = &directory.chunks[at];
             let mut run: Option<Range<u64>> = None;
             for rows in rows.iter().filter(|rows| !rows.is_empty()) {
                 let pages = (rows.start / PAGE_ROWS) as usize..rows.end.div_ceil(PAGE_ROWS) as usize;
                 for page in chunk.pages[pages].iter().filter(|page| !page.slot.is_there()) {
+                    bytes_left = match bytes_left.checked_sub(u64::from(page.extent.bytes)) {
+                        Some(left) => left,
+                        None => break,
+                    };
                     let (start, end) = (page.extent.offset, page.extent.offset + u64::from(page.extent.bytes));
                     match &mut run {
                         Some(run) if run.end == start => run.end = end,

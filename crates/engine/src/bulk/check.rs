@@ -41,10 +41,6 @@ pub(super) async fn keys_are_new(
     }
     let newest = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };
     for file in files {
-        // In key order they are neighbours: the writer has looked.
-        if let Some(key) = file.data.twin()? {
-            return Err(duplicate(key.as_bytes()));
-        }
         if let Some(key) = found_in_hot(txn, tablet, file, newest)? {
             return Err(duplicate(key.as_bytes()));
         }

@@ -216,7 +216,7 @@ impl Worker {
     /// Sorts what was gathered into a file of its own.
     fn write_sorted(&mut self) -> Result<()> {
         let sorted = std::mem::take(&mut self.unsorted).sort(&self.order)?;
-        // In another order than that of keys twins lie anywhere: `check.rs` looks for them.
+        // In another order than that of keys twins lie anywhere.
         if self.order.clustering().is_empty()
             && let Some(twin) = sorted.twin()
         {
@@ -243,6 +243,13 @@ impl Worker {
         if let Some(writer) = self.open.take() {
             let file = writer.finish(&mut self.written)?;
             self.done.push(file);
+            // In key order they lie side by side, and are found while they are written.
+            if self.table.primary_key.is_some()
+                && !self.order.clustering().is_empty()
+                && let Some(key) = self.engine.open_file(file.id, file.kind)?.twin()?
+            {
+                return Err(Error::DuplicateKey { table: self.table.id, key });
+            }
         }
         Ok(())
     }

@@ -53,7 +53,15 @@ impl Ahead {
         }
         let ranges = match self.ranges {
             Some(ranges) => ranges,
-            None => segment.surviving(self.row_group, &shared.spec.predicates)?,
+            // As whoever reads it will find out.
+            None => {
+                let predicates = &shared.spec.predicates;
+                let ranges = segment.surviving(self.row_group, predicates)?;
+                if ranges.is_empty() || segment.filtered_out(self.row_group, predicates)? {
+                    return Ok(());
+                }
+                ranges
+            }
         };
         Ok(segment.will_read(self.row_group, &columns, &ranges)?)
     }
@@ -78,7 +86,7 @@ impl Drop for ColdScan {
             Chunk::Unread | Chunk::Missing => 0,
         };
         let read = self.chunks.iter().map(bytes).sum();
-        if read > 0 {
+        if read > 0 && self.rows_read > 0 {
             let Place { shared, segment, .. } = &*self.place;
             let most_of = |(at, column): (usize, &ColumnId)| {
                 let all = segment.chunk_bytes(self.row_group, *column).unwrap_or(0);

@@ -6,8 +6,8 @@ use basalt_types::ColumnId;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) struct Habits {
-    /// Row groups that were read to their end, and in how many of them most of each column.
-    row_groups: AtomicU32,
+    /// Parts that something was read of, as far as they were read, and in how many of them most of each column.
+    parts: AtomicU32,
     mostly: Vec<AtomicU32>,
     /// Before there were any: columns that storage skips by, or all.
     at_first: Vec<bool>,
@@ -17,25 +17,25 @@ impl Habits {
     pub fn of(spec: &ScanSpec) -> Habits {
         let is_asked = |column: &ColumnId| spec.predicates.iter().any(|predicate| predicate.column() == *column);
         Habits {
-            row_groups: AtomicU32::new(0),
+            parts: AtomicU32::new(0),
             mostly: spec.columns.iter().map(|_| AtomicU32::new(0)).collect(),
             at_first: spec.columns.iter().map(|column| spec.predicates.is_empty() || is_asked(column)).collect(),
         }
     }
 
-    /// One more row group, of which these columns were read for the most part.
+    /// One more part, of which these columns were read for the most part.
     pub fn note(&self, mostly: impl Iterator<Item = usize>) {
         for column in mostly {
             self.mostly[column].fetch_add(1, Ordering::Relaxed);
         }
-        self.row_groups.fetch_add(1, Ordering::Relaxed);
+        self.parts.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether a column, by its place in the scan's list, is read as a whole.
     pub fn reads(&self, column: usize) -> bool {
-        match self.row_groups.load(Ordering::Relaxed) {
+        match self.parts.load(Ordering::Relaxed) {
             0 => self.at_first[column],
-            row_groups => self.mostly[column].load(Ordering::Relaxed) * 2 >= row_groups,
+            parts => self.mostly[column].load(Ordering::Relaxed) * 2 >= parts,
         }
     }
 }
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn columns_are_read_ahead_as_they_were_read() {
         let habits = Habits {
-            row_groups: AtomicU32::new(0),
+            parts: AtomicU32::new(0),
             mostly: (0..3).map(|_| AtomicU32::new(0)).collect(),
             at_first: vec![true, false, false],
         };

@@ -3,6 +3,7 @@
 //! They are given each group's rows in the order of WITHIN GROUP: first the direct arguments, which are the
 //! same in all rows of a group, then the ordered ones. What depends on that order has no partial state.
 
+use super::quantiles::{self, Quantiles};
 use super::{Binding, GroupsAccumulator, ResolvedAggregate};
 use crate::array_value::{self, ArrayValue};
 use crate::error::{Error, Result};
@@ -28,7 +29,22 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
         }
         _ => return None,
     };
-    Some((make, |_, _| Vec::new()))
+    match name {
+        "mode" | "percentile_cont" | "percentile_disc" => Some((make, |args, _| quantiles::state_types(args))),
+        _ => Some((make, |_, _| Vec::new())),
+    }
+}
+
+/// One that takes rows in any order, if values are of a type that allows it.
+pub(super) fn unordered(call: &ResolvedAggregate) -> Option<Quantiles> {
+    let kind = match call.aggregate.name.as_str() {
+        "mode" => Kind::Mode,
+        "percentile_cont" => Kind::Continuous,
+        "percentile_disc" => Kind::Discrete,
+        _ => return None,
+    };
+    let descending = call.orders.first()?.descending;
+    Quantiles::new(&call.arg_types, &call.ty, kind, descending)
 }
 
 pub(super) fn hypothetical(call: &ResolvedAggregate) -> Box<dyn GroupsAccumulator> {
@@ -41,7 +57,7 @@ fn no_states(name: &str) -> Error {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Mode,
     Continuous,
     Discrete,
@@ -70,29 +86,8 @@ impl Ordered {
         if self.kind == Kind::Mode {
             return Ok(self.mode(values));
         }
-        match (direct, &self.direct) {
-            (Datum::Bytes(bytes), Some(DataType::Array(element))) => {
-                let fractions = array_value::decode(element, bytes)?;
-                let checked = fractions.elements.iter().map(fraction).collect::<Result<Vec<_>>>()?;
-                if values.is_empty() {
-                    return Ok(Datum::Null);
-                }
-                let results = checked.into_iter().map(|fraction| match fraction {
-                    Some(fraction) => self.percentile(fraction, values),
-                    None => Ok(Datum::Null),
-                });
-                let element = match &self.ty {
-                    DataType::Array(element) => element,
-                    other => return Err(mismatch(other, &"percentiles")),
-                };
-                let elements = results.collect::<Result<Vec<_>>>()?;
-                array_value::encode_shaped(element, &ArrayValue { elements, ..fractions })
-            }
-            (direct, _) => match fraction(direct)? {
-                Some(fraction) if !values.is_empty() => self.percentile(fraction, values),
-                _ => Ok(Datum::Null),
-            },
-        }
+        let ty = self.direct.as_ref().unwrap_or(&DataType::Void);
+        each_fraction(ty, direct, &self.ty, values.is_empty(), &mut |fraction| self.percentile(fraction, values))
     }
 
     /// The most frequent value; of several the first.
@@ -132,6 +127,39 @@ impl Ordered {
             }
             (other, _) => Err(mismatch(&self.value, other)),
         }
+    }
+}
+
+/// The percentile that a direct argument of a type asks for, or those that an array of them does. `is_empty`: there are
+/// no values.
+pub(super) fn each_fraction(
+    direct_type: &DataType,
+    direct: &Datum,
+    ty: &DataType,
+    is_empty: bool,
+    percentile: &mut dyn FnMut(f64) -> Result<Datum>,
+) -> Result<Datum> {
+    match (direct, direct_type) {
+        (Datum::Bytes(bytes), DataType::Array(element)) => {
+            let fractions = array_value::decode(element, bytes)?;
+            let checked = fractions.elements.iter().map(fraction).collect::<Result<Vec<_>>>()?;
+            if is_empty {
+                return Ok(Datum::Null);
+            }
+            let results = checked.into_iter().map(|fraction| match fraction {
+                Some(fraction) => percentile(fraction),
+                None => Ok(Datum::Null),
+            });
+            let elements = results.collect::<Result<Vec<_>>>()?;
+            match ty {
+                DataType::Array(element) => array_value::encode_shaped(element, &ArrayValue { elements, ..fractions }),
+                other => Err(mismatch(other, &"percentiles")),
+            }
+        }
+        (direct, _) => match fraction(direct)? {
+            Some(fraction) if !is_empty => percentile(fraction),
+            _ => Ok(Datum::Null),
+        },
     }
 }
 

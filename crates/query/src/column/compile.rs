@@ -587,7 +587,7 @@ pub(super) fn placed(expr: &Expr, columns: &[ColId]) -> Taken<Expr> {
 
 fn check_unordered(call: &AggregateCall) -> Taken<()> {
     let name = call.resolved.aggregate.name.as_str();
-    if heeds_order(call) {
+    if heeds_order(call) || call.resolved.is_indifferent_to_order() {
         return Ok(());
     }
     match UNORDERED.contains(&name) && call.resolved.orders.is_empty() && call.order_by.is_empty() {

@@ -670,8 +670,9 @@ impl Lowerer<'_> {
         // Where the order of values shows in the result, they come sorted.
         let ordered = !matches!(call.resolved.ty, DataType::Int8 | DataType::Bool | DataType::Numeric(_));
         let own_distinct = call.distinct && ((keyed && !counts) || ordered || !call.order_by.is_empty());
-        let mut sort = Vec::with_capacity(call.order_by.len());
-        for key in &call.order_by {
+        let order_by = if call.resolved.is_indifferent_to_order() { &[] } else { &call.order_by[..] };
+        let mut sort = Vec::with_capacity(order_by.len());
+        for key in order_by {
             args.push(self.keyed(&key.expr)?);
             sort.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
         }
@@ -694,7 +695,10 @@ impl Lowerer<'_> {
             (true, false) => "_desc_nulls_last",
             (true, true) => "_desc",
         });
-        let name = format!("pg_{}{}", call.resolved.aggregate.name, order.collect::<String>());
+        let within = if sort.is_empty() { &call.resolved.orders[..] } else { &[] };
+        let within = within.iter().map(|order| if order.descending { "_within_desc" } else { "_within_asc" });
+        let order: String = order.chain(within).collect();
+        let name = format!("pg_{}{order}", call.resolved.aggregate.name);
         if call.distinct && counts && keyed {
             resolved.arg_types = vec![DataType::Bytea];
         }

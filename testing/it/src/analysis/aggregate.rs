@@ -14,7 +14,7 @@ const UNORDERED: [Kind; 3] = [Kind::Bool, Kind::Bytea, Kind::Uuid];
 impl Generator {
     /// An aggregate over a FROM clause's rows, and the kind of its result.
     pub fn aggregate(&mut self, scope: &Scope, depth: u32) -> (Node, Kind) {
-        let pick = self.rng.random_range(0..10);
+        let pick = self.rng.random_range(0..11);
         let (head, argument, kind) = match pick {
             0 => ("count(", Node::fixed("*"), Kind::Int8),
             1 | 2 => {
@@ -38,6 +38,17 @@ impl Generator {
                 let call = *["bool_and(", "bool_or(", "every("].choose(&mut self.rng).expect("some");
                 (call, self.expr(Kind::Bool, scope, depth), Kind::Bool)
             }
+            8 => {
+                let kinds = [Kind::Int2, Kind::Int4, Kind::Int8, Kind::Date, Kind::Timestamp, Kind::Text];
+                let of = *kinds.choose(&mut self.rng).expect("some");
+                let calls = [
+                    "percentile_disc(0.4) WITHIN GROUP (ORDER BY ",
+                    "percentile_disc(0.99) WITHIN GROUP (ORDER BY ",
+                    "mode() WITHIN GROUP (ORDER BY ",
+                ];
+                let call = *calls.choose(&mut self.rng).expect("some");
+                (call, self.expr(of, scope, depth), of)
+            }
             _ => {
                 let of = self.kind_in(scope);
                 let of = if UNORDERED.contains(&of) { Kind::Int4 } else { of };
@@ -47,7 +58,7 @@ impl Generator {
                 (call, self.expr(of, scope, depth), kind)
             }
         };
-        let distinct = pick > 0 && self.rng.random_ratio(1, 4);
+        let distinct = pick > 0 && pick != 8 && self.rng.random_ratio(1, 4);
         let mut node = Node::expr(kind.ty()).text(head);
         if distinct {
             node = node.node(Node::optional("DISTINCT "));
