@@ -623,7 +623,7 @@ impl Aggregation {
                 State::General(mut accumulator) => {
                     // Groups that never had a row are told of.
                     accumulator.update(&[], &unit.no_args(), None, len)?;
-                    Done::General(accumulator.evaluate()?)
+                    Done::General(unit.stored(&accumulator.evaluate()?))
                 }
             });
         }
@@ -639,6 +639,14 @@ impl Unit {
                 args.iter().map(|(_, held)| arrow_array::new_empty_array(&held.to_arrow())).collect()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// Results that an accumulator of `expr` has given.
+    fn stored(&self, results: &ArrayRef) -> ArrayRef {
+        match &self.kind {
+            UnitKind::General { resolved, .. } => to_stored(&resolved.ty, results),
+            _ => results.clone(),
         }
     }
 }
@@ -682,6 +690,7 @@ enum Done {
     FloatSum(FloatSum),
     Extreme(Extreme),
     TextExtreme(TextExtreme),
+    /// In stored form.
     General(ArrayRef),
 }
 
@@ -870,13 +879,12 @@ impl Results<'_> {
                 let Done::TextExtreme(of) = &self.0[*unit] else { panic!("unit {unit} finds extremes") };
                 Vector::Flat(of.values(groups.iter()))
             }
-            Outcome::General { unit, ty } => {
+            Outcome::General { unit, .. } => {
                 let Done::General(values) = &self.0[*unit] else { panic!("unit {unit} is of `expr`") };
-                let values = match groups {
+                Vector::measured(match groups {
                     Chosen::All(groups) => values.slice(groups.start, groups.len()),
                     Chosen::These(groups) => basalt_types::vector::take(values, groups),
-                };
-                Vector::measured(to_stored(ty, &values))
+                })
             }
         })
     }

@@ -229,13 +229,21 @@ impl Notes {
     }
 
     fn call(&self, call: &AggregateCall) -> String {
+        // Of WITHIN GROUP, the last ones are those that are ordered by.
+        let direct = call.args.len() - call.resolved.orders.len();
         let args = match call.args.is_empty() {
             true => "*".to_string(),
-            false => self.texts(&call.args).join(", "),
+            false => self.texts(&call.args[..direct]).join(", "),
+        };
+        let within = match self.sort(&call.order_by) {
+            What::Sort { keys } if !call.resolved.orders.is_empty() => {
+                format!(" WITHIN GROUP (ORDER BY {})", keys.join(", "))
+            }
+            _ => String::new(),
         };
         let distinct = if call.distinct { "DISTINCT " } else { "" };
         let filter = call.filter.as_ref().map(|filter| format!(" FILTER (WHERE {})", self.text(filter)));
-        format!("{}({distinct}{args}){}", call.resolved.aggregate.name, filter.unwrap_or_default())
+        format!("{}({distinct}{args}){within}{}", call.resolved.aggregate.name, filter.unwrap_or_default())
     }
 
     /// As PostgreSQL would write it; what has no text of its own by the columns that it is made of.
