@@ -80,18 +80,25 @@ def measured(suite):
 
 
 def run(suite, options, engines):
+    scale = options.rows or suite.rows[1 if options.quick else 0]
+    return {"rows": scale} | beside_peers(suite, options, engines, lambda running, folder: loaded(suite, scale, running, folder))
+
+
+def beside_peers(suite, options, engines, load):
+    """`load` brings the suite's tables to all engines."""
     folder = os.path.join(options.base, "suites")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    scale = options.rows or suite.rows[1 if options.quick else 0]
     servers = {server.name: server for server in engines()}
     running = {}
     try:
         running["basalt"] = peers.Basalt(servers["basalt"])
         for name in peers.available(options.peers, suite.tables):
             running[name] = peers.PEERS[name](folder, servers)
-        loaded(suite, scale, running, folder)
-        return {"rows": scale, "peers": list(running)[1:]} | compared(suite, running, options.rounds)
+        load(running, folder)
+        for engine in running.values():
+            engine.settle()
+        return {"peers": list(running)[1:]} | compared(suite, running, options.rounds)
     finally:
         for engine in running.values():
             engine.close()
@@ -109,8 +116,6 @@ def loaded(suite, scale, running, folder):
             print(f"{table.name}: {table.count(scale)} rows into {name} in {time.perf_counter() - began:.1f} s", flush=True)
         os.remove(csv)
     maker.close()
-    for engine in running.values():
-        engine.settle()
 
 
 def compared(suite, running, rounds):

@@ -1,15 +1,12 @@
 """TPC-H: its tables as tpchgen-cli makes them, and its 22 queries with parameters drawn anew each round as the specification says
 (TPC-H 3.0.1, section 2.4). The texts are those of testing/it/tpch, whose parameters are those of the validation queries."""
-import glob
 import os
 import shutil
 import subprocess
 
 import data
-from suites import peers
-from suites.suite import Column, Table, compared
-
-QUERIES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "testing/it/tpch/q*.sql")
+import tpch
+from suites.suite import Column, Table, beside_peers
 
 NATIONS = {
     "AFRICA": ["ALGERIA", "ETHIOPIA", "KENYA", "MOROCCO", "MOZAMBIQUE"],
@@ -103,13 +100,14 @@ PARAMETERS = {
 }
 
 
-class Queries:
-    """By the names that figures have."""
+class Tpch:
+    """A suite whose tables have rows already."""
 
     name = "tpch"
 
     def __init__(self, scale_factor):
-        texts = {int(os.path.basename(path)[1:3]): open(path).read() for path in glob.glob(QUERIES)}
+        self.tables = list(tables())
+        texts = {int(number): text for number, text in tpch.queries().items()}
         assert sorted(texts) == sorted(PARAMETERS), "a text for each query"
         # Made for one of a hundredth (section 2.4.11.3).
         texts[11] = replaced(texts[11], {"* 0.01": f"* {0.0001 / scale_factor:.10f}"})
@@ -150,24 +148,13 @@ def csv(folder, table, scale_factor):
 
 
 def run(options, engines):
-    folder = os.path.join(options.base, "suites")
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    servers, running, schema = {server.name: server for server in engines()}, {}, list(tables())
-    try:
-        running["basalt"] = peers.Basalt(servers["basalt"])
-        for name in peers.available(options.peers, schema):
-            running[name] = peers.PEERS[name](folder, servers)
-        for table in schema:
+    suite = Tpch(options.scale_factor)
+
+    def load(running, folder):
+        for table in suite.tables:
             path = csv(folder, table, options.scale_factor)
             for engine in running.values():
                 engine.load(table, path)
             os.remove(path)
-        for engine in running.values():
-            engine.settle()
-        return {"scale_factor": options.scale_factor, "peers": list(running)[1:]} | compared(Queries(options.scale_factor), running, options.rounds)
-    finally:
-        for engine in running.values():
-            engine.close()
-        servers["basalt"].remove()
-        shutil.rmtree(folder, ignore_errors=True)
+
+    return {"scale_factor": options.scale_factor} | beside_peers(suite, options, engines, load)

@@ -89,7 +89,7 @@ impl FileWriter {
     pub fn create(engine: &Engine, table: &TableDef, kind: FileKind) -> Result<FileWriter> {
         let id = engine.next_file_id();
         let order = Order::of(table, kind);
-        let sorted = order.clustering().is_empty();
+        let sorted = order.is_by_key();
         let segment = || {
             let row_group_bytes_max = engine.config.row_group_bytes_max;
             let (zstd, indexes) = (table.is_compressed(), table.file_indexes());

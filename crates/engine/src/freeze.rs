@@ -150,7 +150,7 @@ impl Engine {
         }
         let mut writer = FileWriter::create(self, table, kind)?;
         let order = Order::of(table, kind);
-        let copied = match order.clustering().is_empty() {
+        let copied = match order.is_by_key() {
             true => self.copy_rows(tablet, table, upto, &mut writer)?,
             false => self.copy_rows_sorted(tablet, table, upto, &order, &mut writer)?,
         };

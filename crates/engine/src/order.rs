@@ -82,6 +82,11 @@ impl Order {
         &self.clustering
     }
 
+    /// Whether rows lie in the order of their keys.
+    pub fn is_by_key(&self) -> bool {
+        self.clustering.is_empty()
+    }
+
     /// What rows compare by: their keys if there is no clustering.
     pub fn keys(&self, columns: &[ArrayRef]) -> OrderKeys {
         let rows = columns.first().map_or(0, |column| column.len());
@@ -92,7 +97,7 @@ impl Order {
                 let from = keys.bytes.len();
                 part.encode(&columns[part.at], row, &mut keys.bytes);
                 // Values that are told apart only behind that lie in any order.
-                if !self.clustering.is_empty() && keys.bytes.len() - from > PART_BYTES_MAX {
+                if !self.is_by_key() && keys.bytes.len() - from > PART_BYTES_MAX {
                     keys.bytes.truncate(from + PART_BYTES_MAX);
                 }
             }

@@ -167,11 +167,11 @@ async fn found_in_file(check: &mut Check<'_>, file: &FileEntry, other: &FileEntr
         let until = file.data.rows().min(at + CHUNK_ROWS as u32);
         let keys = file.data.keys(at..until)?;
         for key in keys.iter() {
-            match key > end.as_bytes() {
-                true if is_sorted => break 'chunks,
-                true => continue,
-                false if key < begin.as_bytes() => continue,
-                false => {}
+            if is_sorted && key > end.as_bytes() {
+                break 'chunks;
+            }
+            if key < begin.as_bytes() || key > end.as_bytes() {
+                continue;
             }
             for ordinal in other.data.find(key)? {
                 let key = Key::from(key);

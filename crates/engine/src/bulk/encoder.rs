@@ -139,13 +139,6 @@ struct Worker {
     unsorted: Gathered,
 }
 
-/// Rows as columns of a file.
-struct FileRows {
-    columns: Vec<ArrayRef>,
-    /// Whether they got their row ids now.
-    drawn: bool,
-}
-
 impl Worker {
     fn run(mut self, mut chunks: mpsc::Receiver<Chunk>, complete: &AtomicBool) -> Result<Written> {
         let outcome = loop {
@@ -167,27 +160,25 @@ impl Worker {
 
     fn take(&mut self, chunk: Chunk) -> Result<()> {
         for (columns, first) in chunk.batches {
-            let rows = self.file_columns(columns, first);
             // Row ids are drawn in ascending order, unless rows keep those that they have.
-            let comes_in_order = self.table.primary_key.is_none() && rows.drawn && self.order.clustering().is_empty();
-            match comes_in_order {
-                true => self.write(&rows.columns)?,
-                false => self.write_ordered(rows.columns)?,
+            let draws_ids = self.table.primary_key.is_none() && columns.len() == self.table.columns.len();
+            let columns = self.file_columns(columns, first);
+            match draws_ids && self.order.is_by_key() {
+                true => self.write(&columns)?,
+                false => self.write_ordered(columns)?,
             }
         }
         Ok(())
     }
 
     /// Rows as a file holds them.
-    fn file_columns(&self, columns: Vec<ArrayRef>, first: Rid) -> FileRows {
+    fn file_columns(&self, columns: Vec<ArrayRef>, first: Rid) -> Vec<ArrayRef> {
         let live = self.table.live_columns().map(|column| columns[column.id.position()].clone());
-        let ids = columns.get(self.table.columns.len()).cloned();
-        let drawn = ids.is_none();
-        let ids = match self.table.primary_key {
-            None => Some(ids.unwrap_or_else(|| hidden_keys(first, columns[0].len()))),
-            Some(_) => None,
-        };
-        FileRows { columns: ids.into_iter().chain(live).collect(), drawn }
+        let ids = self.table.primary_key.is_none().then(|| match columns.get(self.table.columns.len()) {
+            Some(ids) => ids.clone(),
+            None => hidden_keys(first, columns[0].len()),
+        });
+        ids.into_iter().chain(live).collect()
     }
 
     fn write_ordered(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
@@ -207,7 +198,7 @@ impl Worker {
     /// Rows gathered before they are sorted into a file. Of a clustering order files have the more the more rows they
     /// are; by keys they are found in several files as well.
     fn sort_rows(&self) -> usize {
-        match self.order.clustering().is_empty() {
+        match self.order.is_by_key() {
             true => SORT_ROWS,
             false => self.engine.config.segment_rows as usize,
         }
@@ -217,7 +208,7 @@ impl Worker {
     fn write_sorted(&mut self) -> Result<()> {
         let sorted = std::mem::take(&mut self.unsorted).sort(&self.order)?;
         // In another order than that of keys twins lie anywhere.
-        if self.order.clustering().is_empty()
+        if self.order.is_by_key()
             && let Some(twin) = sorted.twin()
         {
             return Err(Error::DuplicateKey { table: self.table.id, key: Key::from(twin) });
@@ -245,7 +236,7 @@ impl Worker {
             self.done.push(file);
             // In key order they lie side by side, and are found while they are written.
             if self.table.primary_key.is_some()
-                && !self.order.clustering().is_empty()
+                && !self.order.is_by_key()
                 && let Some(key) = self.engine.open_file(file.id, file.kind)?.twin()?
             {
                 return Err(Error::DuplicateKey { table: self.table.id, key });

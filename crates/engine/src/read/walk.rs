@@ -225,14 +225,8 @@ impl<'a> Walk<'a> {
                 let row = rows.get(source.at);
                 (Some(row.stamp), SeenRow::Encoded(row.row))
             }
-            Chunk::File { file, rows, ordinals, backwards, .. } => {
-                let at = place_of(source.at, rows, *backwards);
-                let stamp = self.spec.stamped.then(|| file.stamp_of(ordinals[at])).transpose()?;
-                let row = rows.seen(at, self.spec.table, self.spec.columns, &mut self.values);
-                (stamp.map(|(stamp, _)| stamp), row)
-            }
-            Chunk::Unsorted { file, rows, ordinals, order } => {
-                let at = order[source.at] as usize;
+            Chunk::File { file, rows, ordinals, .. } | Chunk::Unsorted { file, rows, ordinals, .. } => {
+                let at = source.place();
                 let stamp = self.spec.stamped.then(|| file.stamp_of(ordinals[at])).transpose()?;
                 let row = rows.seen(at, self.spec.table, self.spec.columns, &mut self.values);
                 (stamp.map(|(stamp, _)| stamp), row)
@@ -352,8 +346,16 @@ impl Source {
     fn key(&self) -> &[u8] {
         match &self.chunk {
             Chunk::Hot { rows, .. } => rows.get(self.at).key,
-            Chunk::File { rows, backwards, .. } => rows.key(place_of(self.at, rows, *backwards)),
-            Chunk::Unsorted { rows, order, .. } => rows.key(order[self.at] as usize),
+            Chunk::File { rows, .. } | Chunk::Unsorted { rows, .. } => rows.key(self.place()),
+        }
+    }
+
+    /// Where the row at hand lies among those of the chunk.
+    fn place(&self) -> usize {
+        match &self.chunk {
+            Chunk::File { rows, backwards: true, .. } => rows.len() - 1 - self.at,
+            Chunk::Unsorted { order, .. } => order[self.at] as usize,
+            Chunk::Hot { .. } | Chunk::File { .. } => self.at,
         }
     }
 
@@ -433,11 +435,6 @@ impl Chunk {
             Chunk::Unsorted { order, .. } => order.len(),
         }
     }
-}
-
-/// Where the row of a walk's chunk lies.
-fn place_of(at: usize, rows: &ColdRows, backwards: bool) -> usize {
-    if backwards { rows.len() - 1 - at } else { at }
 }
 
 /// Those ordinals of a file, seen as a whole, whose rows the reader sees.
