@@ -30,7 +30,7 @@ pub use row_cache::RowCacheStats;
 use row_cache::{Admission, Asked, Origin};
 use row_file_scan::RowFileScan;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 pub use walk::{Direction, KeyRange, Walk, WalkSpec, WalkedRow, behind_prefix};
 
 /// Rows per batch: a page of a segment.
@@ -97,6 +97,29 @@ pub struct ScanStats {
     pub bytes_read: AtomicU64,
     pub rows_read: AtomicU64,
     pub hot_rows: AtomicU64,
+}
+
+impl ScanStats {
+    /// What another scan has counted, too.
+    pub fn add(&self, other: &ScanStats) {
+        fn counters(stats: &ScanStats) -> [&AtomicU64; 10] {
+            [
+                &stats.row_groups_total,
+                &stats.row_groups_pruned,
+                &stats.row_groups_filtered,
+                &stats.pages_total,
+                &stats.pages_pruned,
+                &stats.bitmap_rows_total,
+                &stats.bitmap_rows_chosen,
+                &stats.bytes_read,
+                &stats.rows_read,
+                &stats.hot_rows,
+            ]
+        }
+        for (own, other) in counters(self).into_iter().zip(counters(other)) {
+            own.fetch_add(other.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
 }
 
 /// A part of a table that one worker reads: a row group of a file, or the hot rows of a tablet.

@@ -45,6 +45,8 @@ pub struct Spec {
     pub fields: Vec<Field>,
     /// A column of the payload, of integers, in whose order the rows of a key are wanted.
     pub ordered_by: Option<usize>,
+    /// Of rows without keys: they may be held in any order.
+    pub any_order: bool,
 }
 
 impl Spec {
@@ -54,7 +56,7 @@ impl Spec {
         payload.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
         let (keys, key_fields) = keys.into_iter().unzip();
         let (payload, fields) = payload.into_iter().unzip();
-        Some(Spec { keys, forms, key_fields, null_safe, payload, fields, ordered_by: None })
+        Some(Spec { keys, forms, key_fields, null_safe, payload, fields, ordered_by: None, any_order: false })
     }
 }
 

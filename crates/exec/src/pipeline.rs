@@ -10,12 +10,13 @@ mod merge;
 mod one_row;
 mod prune;
 mod reading;
+mod rounds;
 mod sets;
 mod sort;
 mod spilling;
 mod window;
 
-pub use explain::{Effort, Operator, Report, ReportedSink, ReportedSource, ReportedStep};
+pub use explain::{Effort, Operator, Recursion, Report, ReportedSink, ReportedSource, ReportedStep};
 
 use crate::aggregate::rows::DealtRows;
 use crate::aggregate::{self, Aggregation};
@@ -39,6 +40,7 @@ use basalt_types::vector::Vector;
 use breaking::{Broken, Stage};
 use held::Held;
 use reading::{Cut, Pair, Reading};
+use rounds::{Loop, Rounds};
 use sets::Sets;
 use sort::{Order, Sorting};
 use spilling::{Flushed, Made};
@@ -123,7 +125,11 @@ enum Sink {
 /// A plan in pipelines, each behind what it reads. Constants and calls without columns have been computed: those of a plan
 /// with parameters or stable calls are for one execution.
 #[derive(Clone)]
-pub struct Pipelines(Arc<[Arc<Pipeline>]>);
+pub struct Pipelines {
+    all: Arc<[Arc<Pipeline>]>,
+    /// Those that run in rounds.
+    loops: Arc<[Loop]>,
+}
 
 impl Pipelines {
     /// What constants take that were computed: long texts, and rows of values.
@@ -140,7 +146,7 @@ impl Pipelines {
             };
             values + pipeline.program.constant_bytes() + pipeline.steps.iter().map(of_step).sum::<usize>()
         };
-        self.0.iter().map(of_pipeline).sum()
+        self.all.iter().map(of_pipeline).sum()
     }
 }
 
@@ -157,8 +163,11 @@ pub struct Surroundings {
 
 /// A plan that runs, pipeline after pipeline.
 pub struct Execution {
-    pipelines: Arc<[Arc<Pipeline>]>,
+    pipelines: Pipelines,
     around: Surroundings,
+    /// The pipeline whose turn it is.
+    at: usize,
+    rounds: Vec<Rounds>,
     /// What each pipeline did, as far as they have begun.
     ran: Vec<Option<Arc<Ran>>>,
     /// What each pipeline made, as far as they have ended, and as long as others read it.
@@ -186,6 +195,8 @@ struct Ran {
     nanos: AtomicU64,
     /// Workers that found something to do.
     workers: AtomicUsize,
+    /// The most of them in an earlier round.
+    workers_before: usize,
     /// What it asked of the memory budget, and wrote to temporary files.
     account: Arc<Account>,
     began: Duration,
@@ -255,7 +266,7 @@ impl Sink {
     fn keeps_order(&self) -> bool {
         match self {
             Sink::Give { .. } | Sink::Window { .. } => true,
-            Sink::Build(spec) => spec.keys.is_empty(),
+            Sink::Build(spec) => spec.keys.is_empty() && !spec.any_order,
             Sink::Sort { order, .. } => order.keys.is_empty(),
             Sink::Aggregate(spec) => spec.heeds_order(),
             Sink::Mark(_) => false,

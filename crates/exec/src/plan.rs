@@ -4,7 +4,7 @@ use arrow_array::ArrayRef;
 use basalt_engine::ScanSpec;
 use basalt_expr::aggregates::ResolvedAggregate;
 use basalt_expr::tree::Expr;
-use basalt_expr::window::{Edge, FrameSpec, Offset, Ranking};
+use basalt_expr::window::{Edge, FrameSpec, Offset, Ranking, Units};
 use basalt_types::DataType;
 use std::fmt;
 use std::sync::Arc;
@@ -93,6 +93,18 @@ pub enum Plan {
         number: usize,
         plan: Arc<Plan>,
     },
+    /// The rows of `base`, then those of `step` over the rows that came last, until there are none. With `distinct` no row
+    /// comes twice. Both have columns of the same types.
+    Recursive {
+        number: usize,
+        base: Box<Plan>,
+        step: Box<Plan>,
+        distinct: bool,
+    },
+    /// Inside of the step of the recursion with this number: the rows that came last.
+    Working {
+        number: usize,
+    },
 }
 
 /// Is told for how many of a table's rows conditions held, by an execution that has asked all of them.
@@ -166,11 +178,20 @@ pub enum WindowFunction {
     Aggregate(AggregateCall),
 }
 
-/// Offsets are of ROWS and GROUPS alone.
+/// Offsets of RANGE are measured along the only column of the window's order.
 #[derive(Clone, Debug)]
 pub struct WindowFrame {
     pub spec: FrameSpec,
     pub offsets: [Option<Offset>; 2],
+}
+
+impl WindowCall {
+    /// Whether its frame begins or ends at some distance along a column.
+    pub(crate) fn measures(&self) -> bool {
+        let measures =
+            |frame: &WindowFrame| frame.spec.units == Units::Range && frame.offsets.iter().any(Option::is_some);
+        self.frame.as_ref().is_some_and(measures)
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -1,10 +1,12 @@
 //! From a plan to pipelines.
 
 use super::prune;
+use super::rounds::Loop;
 use super::sets::Sets;
 use super::sort::{Form, Key, Order};
 use super::window::{self, Frame, Function};
 use super::{Notes, Pipeline, Sink, Start, Step};
+use crate::aggregate::keys::Form as KeyForm;
 use crate::aggregate::{Call, Spec, Stages};
 use crate::join;
 use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, Watch, WindowCall, WindowFrame, WindowFunction};
@@ -47,17 +49,35 @@ struct Compiler<'c> {
     built: Vec<Built>,
     /// By number, the pipelines of what several places read, and how they hold it.
     shared: BTreeMap<usize, (usize, Vec<Field>)>,
+    /// By number, the pipelines that make the first rows of recursions, and how they hold them.
+    working: BTreeMap<usize, (usize, Vec<Field>)>,
+    loops: Vec<Loop>,
+    /// Whether what is compiled runs in rounds.
+    in_step: bool,
 }
 
 /// `None` if an operator is not supported.
-pub(super) fn pipelines(plan: &Plan, ctx: &EvalContext) -> Option<Vec<Pipeline>> {
-    let mut compiler = Compiler { ctx, done: Vec::new(), built: Vec::new(), shared: BTreeMap::new() };
+pub(super) fn pipelines(plan: &Plan, ctx: &EvalContext) -> Option<(Vec<Pipeline>, Vec<Loop>)> {
+    let mut compiler = Compiler {
+        ctx,
+        done: Vec::new(),
+        built: Vec::new(),
+        shared: BTreeMap::new(),
+        working: BTreeMap::new(),
+        loops: Vec::new(),
+        in_step: false,
+    };
     let open = compiler.open(plan)?;
     let (offset, limit) = open.window.unwrap_or((0, None));
     open.is_storable(&open.columns).then_some(())?;
+    if let Start::Made(by) = &open.start
+        && let [by] = by.as_slice()
+    {
+        compiler.loops.iter_mut().filter(|turn| turn.gives(*by)).for_each(|turn| turn.streams = true);
+    }
     let sink = Sink::Give { columns: open.columns.clone(), offset, limit };
     compiler.close(open, sink);
-    Some(compiler.done)
+    Some((compiler.done, compiler.loops))
 }
 
 impl Compiler<'_> {
@@ -142,7 +162,48 @@ impl Compiler<'_> {
             }
             Plan::Union { inputs } => self.union(inputs),
             Plan::Shared { number, plan } => self.shared(*number, plan),
+            Plan::Recursive { number, base, step, distinct } => self.recursive(*number, base, step, *distinct),
+            Plan::Working { number } => {
+                let (made, fields) = self.working.get(number)?;
+                Some(Open::new(Start::Made(vec![*made]), fields.clone()))
+            }
         }
+    }
+
+    /// Rounds do not run within rounds.
+    fn recursive(&mut self, number: usize, base: &Plan, step: &Plan, distinct: bool) -> Option<Open> {
+        (!self.in_step).then_some(())?;
+        let base = self.whole(base)?;
+        let (base, fields) = self.round(base, distinct)?;
+        self.working.insert(number, (base, fields.clone()));
+        self.in_step = true;
+        let step = self.whole(step);
+        self.in_step = false;
+        let (last, own) = self.round(step?, distinct)?;
+        (own == fields).then_some(())?;
+        let forms = match distinct {
+            true => Some(fields.iter().map(KeyForm::of).collect::<Option<Vec<_>>>()?),
+            false => None,
+        };
+        self.loops.push(Loop::new(&self.done, base, fields.clone(), forms));
+        Some(Open::new(Start::Made(vec![last]), fields))
+    }
+
+    /// Ends a pipeline whose rows are those of a round, held in the same way in each.
+    fn round(&mut self, mut open: Open, distinct: bool) -> Option<(usize, Vec<Field>)> {
+        (!open.columns.is_empty() && open.is_storable(&open.columns)).then_some(())?;
+        let plain: Vec<Place> = open.columns.iter().map(|place| open.program.plain_of(*place)).collect();
+        let fields = Order::fields(&open.program, &plain);
+        let fields: Vec<Field> = fields.into_iter().map(|field| Field { nullable: true, ..field }).collect();
+        let sink = if distinct {
+            Sink::Aggregate(Arc::new(Spec::new(&open.program, &plain, &[], Vec::new())?))
+        } else {
+            let payload = plain.iter().copied().zip(fields.iter().cloned()).collect();
+            let mut spec = join::Spec::new(Vec::new(), Vec::new(), payload)?;
+            spec.any_order = true;
+            Sink::Build(Arc::new(spec))
+        };
+        Some((self.close(open, sink), fields))
     }
 
     fn shared(&mut self, number: usize, plan: &Plan) -> Option<Open> {
@@ -443,6 +504,16 @@ impl Compiler<'_> {
             columns.push(place);
         }
         told_apart.truncate(partition.len() + order.len());
+        let along = match (calls.iter().any(WindowCall::measures), order) {
+            (false, _) => None,
+            (true, [key]) => {
+                let place = open.define(&key.expr, self.ctx);
+                columns.push(open.program.plain_of(place));
+                let (column, ctx) = (columns.len() - 1, self.ctx.clone());
+                Some(window::Along { column, descending: key.descending, nulls_first: key.nulls_first, ctx })
+            }
+            (true, _) => return None,
+        };
         let order = told_apart.split_off(partition.len());
         let mut compiled = Vec::with_capacity(calls.len());
         for call in calls {
@@ -454,7 +525,7 @@ impl Compiler<'_> {
         (open.is_storable(&columns) && calls.iter().all(is_storable)).then_some(())?;
         let fields = Order::fields(&open.program, &columns);
         let sorting = Arc::new(Order { keys, fields: fields.clone(), offset: 0, limit: None });
-        let window = Arc::new(window::Spec { passed, fields, partition: told_apart, order, calls: compiled });
+        let window = Arc::new(window::Spec { passed, fields, partition: told_apart, order, along, calls: compiled });
         let leaving = window.leaving();
         let made = self.close(open, Sink::Window { columns, order: sorting, window });
         Some(Open::new(Start::Made(vec![made]), leaving))

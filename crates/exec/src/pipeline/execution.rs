@@ -2,6 +2,7 @@
 
 use super::breaking::{Broken, Stage};
 use super::held::Held;
+use super::rounds::Rounds;
 use super::sort::Form;
 use super::{Execution, Pipeline, Pipelines, Ran, Running, Sink, Source, Start, Step, Surroundings, compile};
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::spill::hash::KeyHash;
 use basalt_engine::{ScanSpec, ScanStats};
 use basalt_expr::context::EvalContext;
 use basalt_types::ColumnPredicate;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Keys of a join that a scan is narrowed by: more of them lie everywhere.
@@ -23,7 +24,8 @@ const SOUGHT_MAX: usize = 1 << 14;
 impl Pipelines {
     /// `None` if the engine cannot run the plan.
     pub fn of(plan: &Plan, ctx: &EvalContext) -> Option<Pipelines> {
-        Some(Pipelines(compile::pipelines(plan, ctx)?.into_iter().map(Arc::new).collect()))
+        let (all, loops) = compile::pipelines(plan, ctx)?;
+        Some(Pipelines { all: all.into_iter().map(Arc::new).collect(), loops: loops.into() })
     }
 }
 
@@ -33,19 +35,23 @@ impl Execution {
         Some(Execution::of(&Pipelines::of(plan, &around.ctx)?, around))
     }
 
-    pub fn of(Pipelines(pipelines): &Pipelines, around: Surroundings) -> Execution {
+    pub fn of(pipelines: &Pipelines, around: Surroundings) -> Execution {
         let pipelines = pipelines.clone();
-        let mut last_readers: Vec<usize> = (0..pipelines.len()).collect();
-        let mut reads = vec![0; pipelines.len()];
-        for (at, pipeline) in pipelines.iter().enumerate() {
+        let count = pipelines.all.len();
+        let mut last_readers: Vec<usize> = (0..count).collect();
+        let mut reads = vec![0; count];
+        for (at, pipeline) in pipelines.all.iter().enumerate() {
             for by in pipeline.reads() {
                 last_readers[by] = at;
                 reads[by] += 1;
             }
         }
-        let (ran, account) = (vec![None; pipelines.len()], Account::new(around.memory.clone()));
-        let (made, broken, hash) = (Vec::new(), None, KeyHash::new());
-        Execution { pipelines, around, ran, made, last_readers, reads, broken, account, hash }
+        pipelines.loops.iter().for_each(|turn| turn.keep(&pipelines.all, &mut last_readers, &mut reads));
+        let (ran, account) = (vec![None; count], Account::new(around.memory.clone()));
+        let rounds = pipelines.loops.iter().map(|turn| Rounds::new(turn, &account)).collect();
+        let made = (0..count).map(|_| (Arc::new(Held::Nothing), Reservation::new(&account))).collect();
+        let (at, broken, hash) = (0, None, KeyHash::new());
+        Execution { pipelines, around, at, rounds, ran, made, last_readers, reads, broken, account, hash }
     }
 
     /// Starts the next pipeline, or what is left of one that was broken; `None` after the last.
@@ -54,8 +60,8 @@ impl Execution {
     }
 
     fn start_watched(&mut self) -> Result<Option<Arc<Running>>> {
-        let at = self.made.len();
-        let Some(pipeline) = self.pipelines.get(at).cloned() else { return Ok(None) };
+        let at = self.at;
+        let Some(pipeline) = self.pipelines.all.get(at).cloned() else { return Ok(None) };
         let stage = Stage::of(&pipeline, self.broken.as_ref(), &|by| self.made[by].0.clone());
         let tables = pipeline.tables.iter().map(|by| self.table(*by)).collect::<Result<Vec<Arc<Table>>>>()?;
         // What is broken goes on as it has begun.
@@ -81,6 +87,7 @@ impl Execution {
         }
         let ran = match &self.ran[at] {
             Some(ran) if self.broken.is_some() => ran.again(stage.steps.start),
+            Some(ran) if self.is_again(at) => ran.next_round(scan),
             _ => self.ran(&pipeline, scan),
         };
         self.ran[at] = Some(ran.clone());
@@ -93,8 +100,8 @@ impl Execution {
             _ => Vec::new(),
         };
         let kept = Mutex::new(Reservation::new(&ran.account));
-        let is_shared = self.reads[at] == 1 && !self.pipelines[self.last_readers[at]].sink.keeps_order();
-        let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
+        let is_shared = self.reads[at] == 1 && !self.pipelines.all[self.last_readers[at]].sink.keeps_order();
+        let is_looked_into = self.pipelines.all.iter().any(|other| other.looks_into(at));
         Ok(Some(Arc::new(Running {
             pipeline,
             around: self.around.clone(),
@@ -120,7 +127,8 @@ impl Execution {
         let passed = pipeline.steps.iter().map(|_| AtomicUsize::new(0)).collect();
         let began = self.around.clock.monotonic();
         let (entered, made, nanos, workers, took_nanos) = Default::default();
-        Arc::new(Ran { scan, entered, passed, made, nanos, workers, account: self.account.part(), began, took_nanos })
+        let account = self.account.part();
+        Arc::new(Ran { scan, entered, passed, made, nanos, workers, workers_before: 0, account, began, took_nanos })
     }
 
     fn source(&self, pipeline: &Pipeline, tables: &[Arc<Table>]) -> Result<(Source, Option<Arc<ScanStats>>)> {
@@ -141,7 +149,7 @@ impl Execution {
                 (Source::Held { held: vec![Arc::new(Held::Columns(columns.clone(), *rows))], next }, None)
             }
             Start::Made(by) => {
-                let held = by.iter().map(|by| self.made[*by].0.clone()).collect();
+                let held = by.iter().flat_map(|by| self.made[*by].0.each()).cloned().collect();
                 (Source::Held { held, next }, None)
             }
             Start::Chosen { table, marks, met } => match (&*self.made[*table].0, &*self.made[*marks].0) {
@@ -171,11 +179,11 @@ impl Execution {
 
     /// Whether rows that come from there are in an order that somebody may have asked for.
     fn is_ordered(&self, start: &Start) -> bool {
-        let made = |by: usize| match &self.pipelines[by].sink {
+        let made = |by: usize| match &self.pipelines.all[by].sink {
             Sink::Window { .. } => true,
             Sink::Sort { order, .. } if !order.keys.is_empty() => true,
             Sink::Aggregate(_) => false,
-            _ => self.is_ordered(&self.pipelines[by].start),
+            _ => self.is_ordered(&self.pipelines.all[by].start),
         };
         match start {
             Start::Table(_) | Start::Values(..) => false,
@@ -206,23 +214,23 @@ impl Execution {
                 return Ok(());
             }
             let marks = Held::SpilledMarks(cut.clone(), parts);
-            self.made.push((Arc::new(marks), Reservation::new(&running.ran.account)));
+            self.made[self.at] = (Arc::new(marks), Reservation::new(&running.ran.account));
         } else {
             let (held, reservation) = running.finish()?;
-            self.made.push((Arc::new(held), reservation));
+            self.made[self.at] = (Arc::new(held), reservation);
             if self.broken.is_none() {
                 running.tell_watch();
             }
         }
         self.broken = None;
-        self.release(self.made.len() - 1);
+        self.advance(self.at)?;
         let took = self.around.clock.monotonic().saturating_sub(running.ran.began);
         running.ran.took_nanos.store(took.as_nanos() as u64, Ordering::Relaxed);
         Ok(())
     }
 
     /// Lets go of what nobody reads after a pipeline any more.
-    fn release(&mut self, after: usize) {
+    pub(super) fn release(&mut self, after: usize) {
         for (by, last) in self.last_readers.iter().enumerate() {
             if *last == after && by < after {
                 self.made[by] = (Arc::new(Held::Nothing), Reservation::new(&self.account));
@@ -249,7 +257,7 @@ impl Running {
 
 impl Pipeline {
     /// The pipelines whose rows or tables it reads.
-    fn reads(&self) -> Vec<usize> {
+    pub(super) fn reads(&self) -> Vec<usize> {
         let start = match &self.start {
             Start::Made(by) => by.clone(),
             Start::Chosen { table, marks, .. } => vec![*table, *marks],
@@ -288,6 +296,26 @@ impl Pipeline {
 impl Ran {
     pub(super) fn count_made(&self, rows: usize) {
         self.made.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// The same in one more round.
+    fn next_round(&self, scan: Option<Arc<ScanStats>>) -> Arc<Ran> {
+        if let (Some(scan), Some(before)) = (&scan, &self.scan) {
+            scan.add(before);
+        }
+        let of = |count: &AtomicUsize| AtomicUsize::new(count.load(Ordering::Relaxed));
+        Arc::new(Ran {
+            scan,
+            entered: of(&self.entered),
+            passed: self.passed.iter().map(of).collect(),
+            made: of(&self.made),
+            nanos: AtomicU64::new(self.nanos.load(Ordering::Relaxed)),
+            workers: AtomicUsize::new(0),
+            workers_before: self.workers().max(self.workers_before),
+            account: self.account.clone(),
+            began: self.began,
+            took_nanos: AtomicU64::new(0),
+        })
     }
 
     /// Workers that found something to do.

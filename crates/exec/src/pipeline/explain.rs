@@ -16,6 +16,16 @@ pub struct Report {
     pub steps: Vec<Operator<ReportedStep>>,
     pub sink: Operator<ReportedSink>,
     pub effort: Option<Effort>,
+    /// If it runs in rounds and makes their rows.
+    pub recursion: Option<Recursion>,
+}
+
+pub struct Recursion {
+    /// The pipeline that makes the first rows.
+    pub base: usize,
+    /// So far.
+    pub rounds: usize,
+    pub distinct: bool,
 }
 
 pub struct Operator<T> {
@@ -94,7 +104,12 @@ pub struct Effort {
 
 impl Execution {
     pub fn report(&self) -> Vec<Report> {
-        self.pipelines.iter().zip(&self.ran).map(|(pipeline, ran)| pipeline.report(ran.as_deref())).collect()
+        let all = self.pipelines.all.iter().zip(&self.ran).enumerate();
+        let report = |(at, (pipeline, ran)): (usize, (&Arc<Pipeline>, &Option<Arc<Ran>>))| Report {
+            recursion: self.recursion(at),
+            ..pipeline.report(ran.as_deref())
+        };
+        all.map(report).collect()
     }
 
     /// Of segments, so far.
@@ -137,7 +152,7 @@ impl Pipeline {
             Operator { what, notes: notes.clone(), rows }
         };
         let steps = self.steps.iter().zip(&self.notes.steps).enumerate().map(step).collect();
-        Report { source, steps, sink: self.reported_sink(ran), effort: ran.map(Ran::effort) }
+        Report { source, steps, sink: self.reported_sink(ran), effort: ran.map(Ran::effort), recursion: None }
     }
 
     fn reported_sink(&self, ran: Option<&Ran>) -> Operator<ReportedSink> {
@@ -161,7 +176,7 @@ impl Pipeline {
 impl Ran {
     fn effort(&self) -> Effort {
         Effort {
-            workers: self.workers.load(Ordering::Relaxed),
+            workers: self.workers().max(self.workers_before),
             took: Duration::from_nanos(self.took_nanos.load(Ordering::Relaxed)),
             busy: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)),
             held_bytes: self.account.held_bytes_max(),

@@ -35,6 +35,8 @@ pub(super) enum Held {
     SpilledMarks(Cut, Vec<Arc<Pair>>),
     /// Rows in their order.
     SpilledRows(Rows),
+    /// Those of all rounds of a recursion.
+    Rounds(Vec<Arc<Held>>),
     Runs(Runs),
 }
 
@@ -56,6 +58,14 @@ impl Counted {
 }
 
 impl Held {
+    /// What readers take one after the other.
+    pub fn each(self: &Arc<Held>) -> &[Arc<Held>] {
+        match &**self {
+            Held::Rounds(rounds) => rounds,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
     /// As far as that is known.
     pub fn rows(&self) -> usize {
         match self {
@@ -69,6 +79,7 @@ impl Held {
             Held::PartedWindow(window, _) => window.rows(),
             Held::SpilledTable(table) => table.rows,
             Held::SpilledRows(rows) => rows.rows,
+            Held::Rounds(rounds) => rounds.iter().map(|held| held.rows()).sum(),
             Held::Runs(runs) => runs.rows,
         }
     }

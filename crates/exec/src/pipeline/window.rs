@@ -9,12 +9,15 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use basalt_expr::Error as ExprError;
 use basalt_expr::aggregates::ResolvedAggregate;
+use basalt_expr::context::EvalContext;
 use basalt_expr::window::{
-    Edge, FrameSpec, Frames, Offset, Ranking, Rows, edge_value, nth_value, ntile, over_frames, ranking, shifted,
+    Edge, FrameSpec, Frames, Offset, RangeKey, Ranking, Rows, edge_value, nth_value, ntile, over_frames, ranking,
+    shifted,
 };
 use basalt_types::DataType;
 use basalt_types::batch::to_stored;
 use basalt_types::vector::Vector;
+use std::fmt;
 use std::ops::Range;
 
 /// What is computed of sorted columns.
@@ -27,7 +30,24 @@ pub(super) struct Spec {
     /// Columns that are the same in all rows of a partition, and in all peers of a row.
     pub partition: Vec<(usize, Form)>,
     pub order: Vec<(usize, Form)>,
+    /// What the offsets of RANGE are measured along.
+    pub along: Option<Along>,
     pub calls: Vec<Call>,
+}
+
+/// The only column that rows are ordered by.
+pub(super) struct Along {
+    pub column: usize,
+    pub descending: bool,
+    pub nulls_first: bool,
+    /// Of the execution: a day is not everywhere as long.
+    pub ctx: EvalContext,
+}
+
+impl fmt::Debug for Along {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "along column {}", self.column)
+    }
 }
 
 #[derive(Debug)]
@@ -75,9 +95,20 @@ impl Spec {
         let begins = |row: usize| (differs(&partition, row), differs(&order, row));
         let sorted = Rows::new(rows, begins, &look).map_err(stopped)?;
         let column = |at: usize| in_pieces(rows, |piece| logical(&part(&columns[at], piece), &self.fields[at].held()));
+        let along = match &self.along {
+            Some(along) => Some((along, self.fields[along.column].held(), column(along.column)?)),
+            None => None,
+        };
+        let range = along.as_ref().map(|(along, ty, values)| RangeKey {
+            ty: ty.clone(),
+            values,
+            descending: along.descending,
+            nulls_first: along.nulls_first,
+            ctx: &along.ctx,
+        });
         let mut results = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
-            let values = call.values(&sorted, &column)?;
+            let values = call.values(&sorted, range.as_ref(), &column)?;
             let stored = in_pieces(rows, |piece| to_stored(&call.ty, &values.slice(piece.start, piece.len())))?;
             results.push(Vector::measured(stored));
         }
@@ -107,8 +138,13 @@ fn part(column: &Vector, rows: Range<usize>) -> Vector {
 }
 
 impl Call {
-    fn values(&self, rows: &Rows<'_>, column: &dyn Fn(usize) -> Result<ArrayRef>) -> Result<ArrayRef> {
-        let frame = |frame: &Frame| Frames::new(rows, frame.spec, frame.offsets.each_ref().map(Option::as_ref), None);
+    fn values(
+        &self,
+        rows: &Rows<'_>,
+        range: Option<&RangeKey<'_>>,
+        column: &dyn Fn(usize) -> Result<ArrayRef>,
+    ) -> Result<ArrayRef> {
+        let frame = |frame: &Frame| Frames::new(rows, frame.spec, frame.offsets.each_ref().map(Option::as_ref), range);
         let frames = self.frame.as_ref().map(frame).transpose().map_err(stopped)?;
         let values = match (&self.function, frames) {
             (Function::Ranking(function), _) => ranking(rows, *function),

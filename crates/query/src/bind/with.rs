@@ -5,7 +5,7 @@ use super::binder::{Binder, Bound, CteDef, Slot};
 use super::{names, position};
 use super::{recursion, search_cycle};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, Cte, CteId, OutputColumn, Plan, SetColumn};
+use crate::plan::{ColId, Cte, OutputColumn, Plan, SetColumn};
 use crate::syntax::clauses_of;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
@@ -56,11 +56,11 @@ impl Binder<'_> {
                 let bound = self.query(&cte.query)?;
                 match self.end_apart(outer, bound) {
                     Ok((slot, columns)) => self.define_slot(cte, slot, columns)?,
-                    Err(bound) => self.define(cte, *bound, None)?,
+                    Err(bound) => self.define(cte, *bound)?,
                 }
             } else {
                 let bound = self.query(&cte.query)?;
-                self.define(cte, bound, None)?;
+                self.define(cte, bound)?;
             }
         }
         Ok(())
@@ -75,10 +75,11 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn define(&mut self, cte: &ast::Cte, mut bound: Bound, id: Option<CteId>) -> Result<()> {
+    /// Behind all that it reads, whose numbers are less.
+    fn define(&mut self, cte: &ast::Cte, mut bound: Bound) -> Result<()> {
         let name = names::fold(&cte.alias.name);
         rename(&name, &mut bound.columns, &cte.alias.columns, position::of_ident(&self.ctx.sql, &cte.alias.name))?;
-        let id = id.unwrap_or_else(|| self.fresh());
+        let id = self.fresh();
         let columns = bound.columns.iter().map(|column| (column.id, column.ty.clone())).collect();
         let materialized = matches!(cte.materialized, Some(CteAsMaterialized::Materialized));
         self.shared.insert(id, Cte { name: name.clone(), plan: bound.plan, columns, references: 0, materialized });
@@ -121,11 +122,10 @@ impl Binder<'_> {
         }
         let bound = self.deeper(|binder| binder.recursive_union(cte, name));
         self.ctes.truncate(known);
-        let (id, bound) = bound?;
-        self.define(cte, bound, Some(id))
+        self.define(cte, bound?)
     }
 
-    fn recursive_union(&mut self, cte: &ast::Cte, name: &str) -> Result<(CteId, Bound)> {
+    fn recursive_union(&mut self, cte: &ast::Cte, name: &str) -> Result<Bound> {
         let Some((base, set_quantifier, step)) = recursion::parts(&cte.query.body) else {
             return Err(recursion::bad_form(name));
         };
@@ -181,7 +181,7 @@ impl Binder<'_> {
             distinct: !matches!(set_quantifier, SetQuantifier::All),
             columns: pairs,
         };
-        Ok((id, Bound { plan, columns }))
+        Ok(Bound { plan, columns })
     }
 
     /// 42804 where the step would change a column's type or its modifier.

@@ -123,6 +123,11 @@ impl<'c> Compiling<'c> {
         Some(exec::Watch(Arc::new(move |passed| observed.put(key, rows, passed))))
     }
 
+    /// The plan depends on what is set in a session.
+    pub fn is_for_one_execution(&mut self) {
+        self.lasts = false;
+    }
+
     /// The plan holds what this comes to.
     pub fn holds_value_of(&mut self, expr: &Expr) {
         self.lasts &=
@@ -132,9 +137,13 @@ impl<'c> Compiling<'c> {
 
 /// Notes what references read of WITH queries.
 fn add_read(node: &Node, read: &mut BTreeMap<CteId, ColSet>) {
-    if let Op::Shared { cte, plan, columns } = &node.op {
-        read.entry(*cte).or_default().extend(columns.iter().map(|column| column.source));
-        add_read(plan, read);
+    match &node.op {
+        Op::Shared { cte, plan, columns } => {
+            read.entry(*cte).or_default().extend(columns.iter().map(|column| column.source));
+            add_read(plan, read);
+        }
+        Op::Recursive { base, step, .. } => [base, step].into_iter().for_each(|part| add_read(part, read)),
+        _ => {}
     }
     node.inputs().into_iter().for_each(|input| add_read(input, read));
 }
@@ -244,6 +253,16 @@ fn passes_on(node: &Node) -> bool {
     }
 }
 
+/// Whether rows of a recursion leave a node before all of them are there.
+fn gives_by_rounds(node: &Node) -> bool {
+    match &node.op {
+        Op::Recursive { .. } => true,
+        Op::Sort { .. } | Op::Aggregate { .. } | Op::Window { .. } => false,
+        Op::Shared { plan, .. } => gives_by_rounds(plan),
+        _ => node.inputs().into_iter().any(gives_by_rounds),
+    }
+}
+
 /// What the inputs of a node have to give.
 fn needed_below(node: &Node, needed: &ColSet) -> ColSet {
     let mut below = match &node.op {
@@ -289,6 +308,20 @@ impl Compiled {
                 Ok(left.and(right).noted(how, rows, |notes| notes.union(&columns)))
             }
             Op::Shared { cte, plan, columns } => Compiled::reference(*cte, plan, columns, how),
+            Op::Recursive { cte, base, step, distinct, columns: defined } => {
+                let all: Vec<&SetColumn> = defined.iter().collect();
+                let base = Compiled::side(base, &all, |column| column.left, how)?;
+                let step = Compiled::side(step, &all, |column| column.right, how)?;
+                let (base, step) = (Box::new(base.plan), Box::new(step.plan));
+                let plan = exec::Plan::Recursive { number: *cte, base, step, distinct: *distinct };
+                let columns = defined.iter().map(|column| column.id).collect();
+                Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.recursion(defined)))
+            }
+            Op::Working { cte, columns } => {
+                how.notes.iter_mut().for_each(|notes| notes.working(columns));
+                let columns = columns.iter().map(|(id, _)| *id).collect();
+                Ok(Compiled { plan: exec::Plan::Working { number: *cte }, columns })
+            }
             Op::Filter { input, conjuncts } => Compiled::of(input, &below, how)?.filtered(conjuncts, rows, None, how),
             Op::Project { input, exprs } => Compiled::of(input, &below, how)?.projected(exprs, how),
             Op::Join { left, right, kind, keys, residual, build } => {
@@ -319,6 +352,7 @@ impl Compiled {
                 let kept: Vec<(ColId, Expr)> = types.map(|(id, ty)| (id, hole(id, &ty))).collect();
                 compiled.placing(&kept)
             }
+            Op::Limit { input, .. } if gives_by_rounds(input) => Err("a LIMIT, which may end WITH RECURSIVE".into()),
             Op::Limit { input, limit, offset } => {
                 let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
                 let (limit, offset) = (how.limit(limit, row_count::LIMIT)?, how.limit(offset, row_count::OFFSET)?);

@@ -35,6 +35,7 @@ pub(crate) enum What {
     Limit,
     Values,
     Union,
+    Recursion,
 }
 
 /// What a join compares.
@@ -124,6 +125,19 @@ impl Notes {
         let named = columns.iter().enumerate().map(|(at, (id, _))| (*id, format!("{prefix}column{}", at + 1)));
         self.names.extend(named);
         What::Values
+    }
+
+    /// Columns of a recursion have but numbers.
+    pub fn recursion(&mut self, columns: &[SetColumn]) -> What {
+        let named = columns.iter().enumerate().map(|(at, column)| (column.id, format!("recursive.column{}", at + 1)));
+        self.names.extend(named);
+        What::Recursion
+    }
+
+    /// The same of the rows that came last.
+    pub fn working(&mut self, columns: &[(ColId, DataType)]) {
+        let named = columns.iter().enumerate().map(|(at, (id, _))| (*id, format!("working.column{}", at + 1)));
+        self.names.extend(named);
     }
 
     /// Columns are called as those of the left side, unless it has but nulls for them.
@@ -270,6 +284,7 @@ fn scans(node: &Node) -> usize {
         Op::Scan { .. } => 1,
         Op::Values { columns, .. } if !columns.is_empty() => 1,
         Op::Shared { plan, .. } => scans(plan),
+        Op::Recursive { base, step, .. } => scans(base) + scans(step),
         _ => 0,
     };
     own + node.inputs().into_iter().map(scans).sum::<usize>()

@@ -40,6 +40,9 @@ impl Compiled {
         }
         for (_, call) in calls {
             call.offsets.iter().flatten().for_each(|offset| how.holds_value_of(offset));
+            if call.frame.units == Units::Range && call.offsets.iter().any(Option::is_some) {
+                how.is_for_one_execution();
+            }
         }
         overs.into_iter().try_fold(self, |compiled, (over, calls)| {
             let compiled = compiled.over(&over, &calls, &how.ctx.eval)?;
@@ -89,18 +92,17 @@ fn window_call(call: &WindowCall, columns: &[ColId], ctx: &EvalContext) -> Taken
     use exec::WindowFunction::{Aggregate, Edge, NthValue};
     let frame = match function {
         Aggregate(_) | Edge(..) | NthValue(..) => {
-            Some(frame(call, ctx).ok_or("a frame whose offsets are wrong, vary, or are distances in RANGE")?)
+            Some(frame(call, ctx).ok_or("a frame whose offsets are wrong or vary")?)
         }
         _ => None,
     };
     Ok(exec::WindowCall { function, ty: call.ty.clone(), frame })
 }
 
-/// `None` for distances along a column, and for offsets that are no constants or wrong.
+/// `None` for offsets that are no constants or wrong.
 fn frame(call: &WindowCall, ctx: &EvalContext) -> Option<exec::WindowFrame> {
     let offset = |expr: &Option<Expr>| match expr {
         None => Some(None),
-        Some(_) if call.frame.units == Units::Range => None,
         Some(expr) if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) => None,
         Some(expr) => Some(Some(Offset { value: expr.eval_scalar(&[], ctx).ok()?, ty: expr.ty() })),
     };

@@ -3,7 +3,9 @@
 use super::step::{Fact, Parts, Step};
 use crate::column::notes::{KeyText, Note, Notes, What};
 use basalt_engine::{ScanSpec, ScanStats};
-use basalt_exec::pipeline::{Effort, Execution, Operator, Report, ReportedSink, ReportedSource, ReportedStep};
+use basalt_exec::pipeline::{
+    Effort, Execution, Operator, Recursion, Report, ReportedSink, ReportedSource, ReportedStep,
+};
 use basalt_exec::plan::JoinKind;
 use basalt_expr::EvalContext;
 use basalt_types::{ColumnId, ColumnPredicate, CompareOp, Datum, TableDef};
@@ -40,6 +42,10 @@ impl Pipelines<'_> {
         }
         let before = parts.last().and_then(|step| step.estimate);
         let sink = self.sink(at, &report.sink, before);
+        let sink = match &report.recursion {
+            Some(recursion) => with_rounds(sink, recursion, report.effort.is_some()),
+            None => sink,
+        };
         self.made.push(sink.estimate);
         parts.push(sink);
         let pipeline = Step { parts, parts_are: Parts::Steps, ..Step::new(format!("Pipeline {}", at + 1)) };
@@ -181,6 +187,13 @@ impl Pipelines<'_> {
         });
         keys.unwrap_or_default()
     }
+}
+
+/// The end of a step of WITH RECURSIVE; with its rounds if it has run.
+fn with_rounds(sink: Step, recursion: &Recursion, ran: bool) -> Step {
+    let all = if recursion.distinct { "" } else { " All" };
+    let step = Step { what: format!("Recursive Union{all} with Pipeline {}", recursion.base + 1), ..sink };
+    if ran { step.with("Rounds", Fact::Count(recursion.rounds as u64)) } else { step }
 }
 
 /// A step that passes so many rows over, and gives no more than so many.

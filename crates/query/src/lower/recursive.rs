@@ -4,7 +4,7 @@
 //! resets its operators and reads the working table anew. With UNION, rows that were there before are left out.
 
 use super::node::{Columns, Node, Operator};
-use super::shared::{WorkingTable, leaf_schema, renamed};
+use super::shared::{SharedOfRound, WorkingTable, leaf_schema, renamed};
 use super::stage::{Batches, stream_of};
 use super::{Lowerer, keys, name_of};
 use crate::error::{Result, SqlError};
@@ -49,6 +49,7 @@ impl Lowerer<'_> {
         let schema = leaf_schema(&outputs);
         let operator = Recursion {
             working: self.ctx.shared.working(id),
+            of_round: self.of_round(id),
             distinct: distinct.then(|| columns.iter().map(|column| column.ty.clone()).collect()),
             schema: schema.clone(),
             runtime: self.applier.runtime(),
@@ -66,6 +67,8 @@ impl Lowerer<'_> {
 #[derive(Clone)]
 struct Recursion {
     working: WorkingTable,
+    /// WITH queries of the step that depend on the round.
+    of_round: Vec<SharedOfRound>,
     /// The columns' types, where no row may come twice.
     distinct: Option<Vec<DataType>>,
     schema: SchemaRef,
@@ -213,6 +216,7 @@ impl Batches for Rounds {
             let held = |batches: &[RecordBatch]| batches.iter().map(|batch| bytes_of(batch.columns())).sum::<usize>();
             let last = std::mem::replace(&mut *self.recursion.working.lock(), std::mem::take(&mut self.given));
             self.memory.shrink(held(&last).min(self.memory.size()));
+            self.recursion.of_round.iter().for_each(|cte| cte.restart());
             self.step = reset_plan_states(self.step.clone())?;
             self.current = self.step.execute(0, self.context.clone())?;
         }

@@ -8,7 +8,7 @@ use super::Lowerer;
 use super::node::{Columns, Node, Operator};
 use super::turns::begin;
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, CteId, OutputColumn, Query};
+use crate::plan::{ColId, CteId, OutputColumn, Plan, Query};
 use crate::run::{QueryRuntime, RunContext, Running};
 use ahash::{AHashMap, AHashSet};
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -80,7 +80,7 @@ impl Drop for SharedOwner {
 
 /// A WITH query that runs for several readers.
 struct SharedCte {
-    rows: Arc<SharedRows>,
+    rows: Mutex<Arc<SharedRows>>,
     runtime: std::sync::Weak<QueryRuntime>,
     query: Query,
     ctx: RunContext,
@@ -109,7 +109,7 @@ impl SharedCte {
         let mut task = self.task.lock();
         if task.is_none() {
             let runtime = self.runtime.upgrade().ok_or_else(|| SqlError::new("57P01", "shutting down"))?;
-            let (rows, query, ctx) = (self.rows.clone(), self.query.clone(), self.ctx.clone());
+            let (rows, query, ctx) = (self.rows.lock().clone(), self.query.clone(), self.ctx.clone());
             let memory = runtime.reservation("rows of a WITH query");
             let work = runtime.clone();
             *task = Some(runtime.spawn(async move {
@@ -119,6 +119,26 @@ impl SharedCte {
             }));
         }
         Ok(())
+    }
+
+    fn restart(&self) {
+        *self.task.lock() = None;
+        *self.rows.lock() = Arc::default();
+    }
+}
+
+/// A WITH query of a recursion's step.
+#[derive(Clone)]
+pub(super) struct SharedOfRound {
+    layer: Arc<SharedTables>,
+    id: CteId,
+}
+
+impl SharedOfRound {
+    /// Has its rows computed once more, if somebody has read them: they are those of the next round.
+    pub fn restart(&self) {
+        let known = self.layer.ctes.lock().get(&self.id).cloned();
+        known.iter().for_each(|shared| shared.restart());
     }
 }
 
@@ -202,11 +222,24 @@ impl Lowerer<'_> {
             let ctx = RunContext { shared: layer.clone(), ..self.ctx.clone() };
             let runtime = self.applier.runtime();
             let task = Mutex::new(None);
-            let shared = Arc::new(SharedCte { rows: Arc::default(), runtime, query, ctx, task });
+            let shared = Arc::new(SharedCte { rows: Mutex::default(), runtime, query, ctx, task });
             layer.ctes.lock().insert(id, shared.clone());
             shared
         });
         self.leaf(columns, Leaf::Shared { name: cte.name.clone(), shared })
+    }
+
+    /// Those WITH queries that read the rows of a recursion's last round, also by way of others.
+    pub(super) fn of_round(&self, recursion: CteId) -> Vec<SharedOfRound> {
+        fn reads(plan: &Plan, recursion: CteId, query: &Query) -> bool {
+            match plan {
+                Plan::Working { cte, .. } => *cte == recursion,
+                Plan::Shared { cte, .. } => query.ctes.get(cte).is_some_and(|cte| reads(&cte.plan, recursion, query)),
+                _ => plan.inputs().into_iter().any(|input| reads(input, recursion, query)),
+            }
+        }
+        let of_round = self.query.ctes.iter().filter(|(_, cte)| reads(&cte.plan, recursion, self.query));
+        of_round.map(|(id, _)| SharedOfRound { layer: self.ctx.shared.layer(*id), id: *id }).collect()
     }
 
     /// Inside a step: the rows of the last round.
@@ -328,7 +361,7 @@ impl ExecutionPlan for LeafExec {
             }
             Leaf::Shared { shared, .. } => {
                 shared.start()?;
-                let rows = shared.rows.clone();
+                let rows = shared.rows.lock().clone();
                 let out = schema.clone();
                 let batches = futures::stream::try_unfold(0, move |number| {
                     let (rows, schema) = (rows.clone(), schema.clone());

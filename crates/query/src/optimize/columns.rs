@@ -84,7 +84,12 @@ fn collect(node: &Node, used: &mut ColSet, defined: &mut ColSet) {
             defined.extend(groups.iter().filter(|(id, expr)| !passes(*id, expr)).map(|(id, _)| *id));
             defined.extend(aggregates.iter().map(|(id, _)| *id));
         }
-        Op::Scan { .. } | Op::Values { .. } | Op::Shared { .. } | Op::UnionAll { .. } => {
+        Op::Scan { .. }
+        | Op::Values { .. }
+        | Op::Shared { .. }
+        | Op::UnionAll { .. }
+        | Op::Recursive { .. }
+        | Op::Working { .. } => {
             defined.extend(node.columns().into_iter().map(|(id, _)| id));
         }
         Op::Window { calls, .. } => defined.extend(calls.iter().map(|(id, _)| *id)),
@@ -126,8 +131,10 @@ fn rename(node: &mut Node, names: &AHashMap<ColId, ColId>) {
     }
     match &mut node.op {
         Op::Scan { columns, .. } => columns.iter_mut().for_each(|(id, _)| change(id)),
-        Op::Values { columns, .. } => columns.iter_mut().for_each(|(id, _)| change(id)),
+        Op::Values { columns, .. } | Op::Working { columns, .. } => columns.iter_mut().for_each(|(id, _)| change(id)),
         Op::Shared { columns, .. } => columns.iter_mut().for_each(|column| change(&mut column.id)),
+        // Its parts are read by nobody else.
+        Op::Recursive { columns, .. } => columns.iter_mut().for_each(|column| change(&mut column.id)),
         Op::Project { exprs, .. } => exprs.iter_mut().for_each(|(id, _)| change(id)),
         Op::Aggregate { groups, aggregates, .. } => {
             groups.iter_mut().for_each(|(id, _)| change(id));

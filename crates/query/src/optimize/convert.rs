@@ -1,16 +1,18 @@
 //! From the bound plan to the optimizer's tree: subqueries and lateral joins become joins on the way
 //! ([`super::subquery`]), what no tree stands for gives `None`.
 
-use super::columns::{free_columns, hole};
+use super::columns::{ColSet, free_columns, hole};
 use super::conjuncts::{equality_of, split};
 use super::facts::Statistics;
 use super::node::{JoinKind, Node, Op, SharedColumn};
 use super::subquery::Asked;
+use crate::pgcatalog::registry;
 use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp, can_fail};
 use ahash::AHashSet;
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::functions::set_columns::SetCall;
+use basalt_expr::resolve::{self, resolve_operator};
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Bound, Exclude, FrameSpec, Ranking, Units};
 use basalt_types::{DataType, Datum};
@@ -151,6 +153,7 @@ impl<'q> Converter<'q> {
                 let (limit, offset) = (self.count(limit.as_ref())?, self.count(offset.as_ref())?);
                 Some(Node::new(Op::Limit { input, limit, offset }))
             }
+            Plan::Limit { input, limit, offset, ties: true } => self.with_ties(input, limit.as_ref(), offset.as_ref()),
             Plan::Window { input, calls } => {
                 let mut asked = Asked::new(self.plan(input, false)?);
                 let calls = self.window_calls(&mut asked, calls)?;
@@ -179,9 +182,31 @@ impl<'q> Converter<'q> {
                 let kind = if *op == SetOp::Except { JoinKind::Anti } else { JoinKind::Semi };
                 compared_rows(left, right, kind, columns)
             }
+            Plan::SetOp { op, all: true, left, right, columns } => {
+                let (left, right) = (self.plan(left, false)?, self.plan(right, false)?);
+                let kind = if *op == SetOp::Except { JoinKind::Anti } else { JoinKind::Semi };
+                self.counted_rows(left, right, kind, columns)
+            }
             Plan::Shared { cte, columns } => self.reference(*cte, columns),
+            Plan::Recursive { cte, base, step, distinct, columns } => {
+                let base = self.ready(base, columns.iter().map(|column| column.left).collect())?;
+                let step = self.ready(step, columns.iter().map(|column| column.right).collect())?;
+                let (base, step) = (Box::new(base), Box::new(step));
+                let (cte, distinct, columns) = (*cte, *distinct, columns.clone());
+                Some(Node::new(Op::Recursive { cte, base, step, distinct, columns }))
+            }
+            Plan::Working { cte, columns } => Some(Node::new(Op::Working { cte: *cte, columns: columns.clone() })),
             other => self.refuse(kind_of(other)),
         }
+    }
+
+    /// A part of a recursion, with everything in its place.
+    fn ready(&mut self, plan: &Plan, outputs: ColSet) -> Option<Node> {
+        let node = self.plan(plan, true)?;
+        if !free_columns(&node).is_empty() {
+            return self.refuse("a WITH query that depends on outer rows");
+        }
+        super::finish(node, outputs, self.statistics, &mut self.next_id)
     }
 
     fn reference(&mut self, cte: CteId, columns: &[(ColId, basalt_types::DataType)]) -> Option<Node> {
@@ -332,20 +357,8 @@ impl<'q> Converter<'q> {
         let order_by = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
         let partition_by = on.iter().map(|expr| self.plain(expr)).collect::<Option<Vec<_>>>()?;
         let id = self.fresh();
-        let call = plan::WindowCall {
-            function: plan::WindowFunction::Ranking(Ranking::RowNumber),
-            ty: DataType::Int8,
-            partition_by,
-            order_by: order_by.clone(),
-            arrival: Vec::new(),
-            frame: WHOLE,
-            offsets: [None, None],
-        };
-        let first = equality(
-            &DataType::Int8,
-            hole(id, DataType::Int8),
-            Expr::Const { value: Datum::I64(1), ty: DataType::Int8 },
-        )?;
+        let call = ranked(Ranking::RowNumber, partition_by, order_by.clone());
+        let first = equality(&DataType::Int8, hole(id, DataType::Int8), bigint(1))?;
         let outputs = node.columns().into_iter().map(|(id, ty)| (id, hole(id, ty))).collect();
         let numbered = Node::new(Op::Window { input: Box::new(node), calls: vec![(id, call)] });
         let firsts = numbered.filter(vec![first]).project(outputs);
@@ -353,6 +366,60 @@ impl<'q> Converter<'q> {
             true => Node::new(Op::Sort { input: Box::new(firsts), keys: order_by }),
             false => firsts,
         })
+    }
+
+    /// INTERSECT ALL and EXCEPT ALL: of equal left rows as many stay as there are on the right, or as there are more than on
+    /// the right.
+    fn counted_rows(&mut self, left: Node, right: Node, kind: JoinKind, columns: &[SetColumn]) -> Option<Node> {
+        let (number, count) = (self.fresh(), self.fresh());
+        let of_left = columns.iter().map(|column| hole(column.left, column.ty.clone())).collect();
+        let numbering = (number, ranked(Ranking::RowNumber, of_left, Vec::new()));
+        let left = Node::new(Op::Window { input: Box::new(left), calls: vec![numbering] });
+        let groups: Vec<(ColId, Expr)> =
+            columns.iter().map(|column| (column.right, hole(column.right, column.ty.clone()))).collect();
+        let right = right.aggregate(groups, vec![(count, self.count_of_rows()?)]);
+        let among = at_most(hole(number, DataType::Int8), hole(count, DataType::Int8))?;
+        let outputs = columns.iter().map(|column| (column.id, hole(column.left, column.ty.clone()))).collect();
+        Some(left.join(right, kind, [same_rows(columns)?, vec![among]].concat()).project(outputs))
+    }
+
+    fn count_of_rows(&self) -> Option<AggregateCall> {
+        let (resolved, args) = resolve::aggregate(registry(), "count", Vec::new(), &self.eval).ok()?;
+        Some(AggregateCall { resolved, args, distinct: false, filter: None, order_by: Vec::new() })
+    }
+
+    /// LIMIT with all rows that are equal to the last one in the input's order.
+    fn with_ties(&mut self, input: &Plan, limit: Option<&Expr>, offset: Option<&Expr>) -> Option<Node> {
+        const WHY: &str = "WITH TIES of a number of rows that varies or is wrong";
+        let Plan::Sort { input, keys } = input else { return self.refuse(WHY) };
+        let node = self.plan(input, false)?;
+        let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
+        let keys = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+        let number = |expr: Option<&Expr>| match expr {
+            None => Some(0),
+            Some(expr) => match self.constant(expr)? {
+                Expr::Const { value: Datum::I64(rows @ 0..), .. } => Some(rows),
+                _ => None,
+            },
+        };
+        let (Some(limit), Some(offset)) = (limit.and_then(|limit| number(Some(limit))), number(offset)) else {
+            return self.refuse(WHY);
+        };
+        let outputs: Vec<(ColId, Expr)> = node.columns().into_iter().map(|(id, ty)| (id, hole(id, ty))).collect();
+        let (rank, row) = (self.fresh(), self.fresh());
+        let calls = vec![
+            (rank, ranked(Ranking::Rank, Vec::new(), keys.clone())),
+            (row, ranked(Ranking::RowNumber, Vec::new(), keys.clone())),
+        ];
+        let ranks = Node::new(Op::Window { input: Box::new(node), calls });
+        // No row is equal to the last one of none.
+        let last = if limit == 0 { 0 } else { offset.saturating_add(limit) };
+        let mut wanted = vec![at_most(hole(rank, DataType::Int8), bigint(last))?];
+        if offset > 0 {
+            wanted.push(at_most(bigint(offset.saturating_add(1)), hole(row, DataType::Int8))?);
+        }
+        let chosen = ranks.filter(wanted).project(outputs);
+        Some(Node::new(Op::Sort { input: Box::new(chosen), keys }))
     }
 
     /// The input of an aggregation, and its expressions without subqueries.
@@ -401,9 +468,6 @@ fn kind_of(plan: &Plan) -> &'static str {
     match plan {
         Plan::VirtualScan { .. } => "a system table",
         Plan::Sample { .. } => "TABLESAMPLE",
-        Plan::Limit { .. } => "WITH TIES",
-        Plan::SetOp { .. } => "INTERSECT ALL or EXCEPT ALL",
-        Plan::Recursive { .. } => "WITH RECURSIVE",
         Plan::Scan { .. } | Plan::LockRows(_) => "rows that are locked or changed",
         Plan::Given { .. } | Plan::Rows { .. } => "rows that the statement has come by before",
         _ => "a step without a counterpart",
@@ -412,14 +476,40 @@ fn kind_of(plan: &Plan) -> &'static str {
 
 /// The distinct left rows that have, or lack, an equal on the right: INTERSECT and EXCEPT take nulls for equal.
 fn compared_rows(left: Node, right: Node, kind: JoinKind, columns: &[SetColumn]) -> Option<Node> {
+    let outputs = columns.iter().map(|column| (column.id, hole(column.left, column.ty.clone()))).collect();
+    Some(distinct(left.join(right, kind, same_rows(columns)?).project(outputs)))
+}
+
+/// Whether two rows are the same, nulls included.
+fn same_rows(columns: &[SetColumn]) -> Option<Vec<Expr>> {
     let same = |column: &SetColumn| {
         let side = |id: ColId| Box::new(hole(id, column.ty.clone()));
         let equal = equality_of(&column.ty)?;
         Some(Expr::IsDistinct { left: side(column.left), right: side(column.right), equal, negated: true })
     };
-    let condition = columns.iter().map(same).collect::<Option<Vec<Expr>>>()?;
-    let outputs = columns.iter().map(|column| (column.id, hole(column.left, column.ty.clone()))).collect();
-    Some(distinct(left.join(right, kind, condition).project(outputs)))
+    columns.iter().map(same).collect()
+}
+
+fn bigint(value: i64) -> Expr {
+    Expr::Const { value: Datum::I64(value), ty: DataType::Int8 }
+}
+
+/// `a <= b`, of bigints.
+fn at_most(a: Expr, b: Expr) -> Option<Expr> {
+    let found = resolve_operator("<=", Some(&DataType::Int8), &DataType::Int8).ok()?;
+    Some(Expr::Call { function: found.function, args: vec![a, b], ty: DataType::Bool })
+}
+
+fn ranked(ranking: Ranking, partition_by: Vec<Expr>, order_by: Vec<plan::SortKey>) -> plan::WindowCall {
+    plan::WindowCall {
+        function: plan::WindowFunction::Ranking(ranking),
+        ty: DataType::Int8,
+        partition_by,
+        order_by,
+        arrival: Vec::new(),
+        frame: WHOLE,
+        offsets: [None, None],
+    }
 }
 
 fn distinct(node: Node) -> Node {

@@ -61,7 +61,8 @@ pub fn is_unique(node: &Node, by: &ColSet) -> bool {
             }
             JoinKind::Full => false,
         },
-        Op::ProjectSet { .. } | Op::UnionAll { .. } => false,
+        Op::ProjectSet { .. } | Op::UnionAll { .. } | Op::Working { .. } => false,
+        Op::Recursive { distinct, columns, .. } => *distinct && columns.iter().all(|column| by.contains(&column.id)),
     }
 }
 
@@ -113,7 +114,7 @@ pub fn is_never_null(node: &Node, id: ColId) -> bool {
             JoinKind::Inner => is_never_null(left, id) || is_never_null(right, id),
             _ => is_never_null(left, id),
         },
-        Op::Values { .. } | Op::UnionAll { .. } => false,
+        Op::Values { .. } | Op::UnionAll { .. } | Op::Recursive { .. } | Op::Working { .. } => false,
     }
 }
 

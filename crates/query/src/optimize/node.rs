@@ -36,6 +36,20 @@ pub enum Op {
         plan: Arc<Node>,
         columns: Vec<SharedColumn>,
     },
+    /// WITH RECURSIVE: the rows of `base`, then those of `step` over the rows that came last. Both are ready to run, and
+    /// depend on no outer rows.
+    Recursive {
+        cte: CteId,
+        base: Box<Node>,
+        step: Box<Node>,
+        distinct: bool,
+        columns: Vec<SetColumn>,
+    },
+    /// Inside of a step: the rows that came last.
+    Working {
+        cte: CteId,
+        columns: Vec<(ColId, DataType)>,
+    },
     Filter {
         input: Box<Node>,
         conjuncts: Vec<Expr>,
@@ -196,7 +210,7 @@ impl Node {
             Op::Scan { table, columns, .. } => {
                 columns.iter().map(|(id, column)| (*id, table.column(*column).ty.clone())).collect()
             }
-            Op::Values { columns, .. } => columns.clone(),
+            Op::Values { columns, .. } | Op::Working { columns, .. } => columns.clone(),
             Op::Shared { columns, .. } => columns.iter().map(|column| (column.id, column.ty.clone())).collect(),
             Op::Project { exprs, .. } => typed(exprs),
             Op::Filter { input, .. } | Op::Sort { input, .. } | Op::Limit { input, .. } => input.columns(),
@@ -226,13 +240,17 @@ impl Node {
                 out.extend(ordinality.map(|id| (id, DataType::Int8)));
                 out
             }
-            Op::UnionAll { columns, .. } => columns.iter().map(|column| (column.id, column.ty.clone())).collect(),
+            Op::UnionAll { columns, .. } | Op::Recursive { columns, .. } => {
+                columns.iter().map(|column| (column.id, column.ty.clone())).collect()
+            }
         }
     }
 
     pub fn inputs(&self) -> Vec<&Node> {
         match &self.op {
-            Op::Scan { .. } | Op::Values { .. } | Op::Shared { .. } => Vec::new(),
+            Op::Scan { .. } | Op::Values { .. } | Op::Shared { .. } | Op::Recursive { .. } | Op::Working { .. } => {
+                Vec::new()
+            }
             Op::Filter { input, .. }
             | Op::Project { input, .. }
             | Op::Aggregate { input, .. }
@@ -246,7 +264,9 @@ impl Node {
 
     pub fn inputs_mut(&mut self) -> Vec<&mut Node> {
         match &mut self.op {
-            Op::Scan { .. } | Op::Values { .. } | Op::Shared { .. } => Vec::new(),
+            Op::Scan { .. } | Op::Values { .. } | Op::Shared { .. } | Op::Recursive { .. } | Op::Working { .. } => {
+                Vec::new()
+            }
             Op::Filter { input, .. }
             | Op::Project { input, .. }
             | Op::Aggregate { input, .. }
@@ -261,7 +281,7 @@ impl Node {
     /// The expressions of this node.
     pub fn exprs(&self) -> Vec<&Expr> {
         match &self.op {
-            Op::Shared { .. } | Op::UnionAll { .. } => Vec::new(),
+            Op::Shared { .. } | Op::UnionAll { .. } | Op::Recursive { .. } | Op::Working { .. } => Vec::new(),
             Op::Scan { filter: exprs, .. } | Op::Filter { conjuncts: exprs, .. } => exprs.iter().collect(),
             Op::Values { rows, .. } => rows.iter().flatten().collect(),
             Op::Project { exprs, .. } | Op::ProjectSet { sets: exprs, .. } => {
@@ -283,7 +303,7 @@ impl Node {
     /// As [`Node::exprs`], for changing them.
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         match &mut self.op {
-            Op::Shared { .. } | Op::UnionAll { .. } => Vec::new(),
+            Op::Shared { .. } | Op::UnionAll { .. } | Op::Recursive { .. } | Op::Working { .. } => Vec::new(),
             Op::Scan { filter: exprs, .. } | Op::Filter { conjuncts: exprs, .. } => exprs.iter_mut().collect(),
             Op::Values { rows, .. } => rows.iter_mut().flatten().collect(),
             Op::Project { exprs, .. } | Op::ProjectSet { sets: exprs, .. } => {

@@ -38,6 +38,12 @@ pub struct Placement<'s> {
     pub next_id: Cell<ColId>,
 }
 
+/// How many rounds a recursion is expected to take, each with as many rows as its base.
+const ROUNDS: f64 = 10.0;
+/// Rows that are expected of all rounds together for whoever joins them: a table that does not have more is held once, and
+/// not read in each round.
+const WORKING_ROWS: f64 = 1e6;
+
 impl Placed {
     pub fn new(mut node: Node, profile: Profile) -> Placed {
         node.rows = profile.rows;
@@ -87,6 +93,15 @@ impl Placement<'_> {
                 let ids: Vec<_> = columns.iter().map(|column| (column.id, column.ty.clone())).collect();
                 let profile = of_values(&ids, plan.rows);
                 Some(Placed::new(Node::new(Op::Shared { cte, plan, columns }), profile).filter(split(conjuncts)))
+            }
+            Op::Recursive { ref base, ref columns, .. } => {
+                let ids: Vec<_> = columns.iter().map(|column| (column.id, column.ty.clone())).collect();
+                let profile = of_values(&ids, base.rows.max(1.0) * ROUNDS);
+                Some(Placed::new(node, profile).filter(split(conjuncts)))
+            }
+            Op::Working { ref columns, .. } => {
+                let profile = of_values(columns, WORKING_ROWS);
+                Some(Placed::new(node, profile).filter(split(conjuncts)))
             }
             Op::Aggregate { input, groups, aggregates, .. } => self.aggregate(*input, groups, aggregates, conjuncts),
             Op::Sort { input, keys } => {

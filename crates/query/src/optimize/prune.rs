@@ -17,7 +17,8 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
                 columns.extend(first);
             }
         }
-        Op::Values { .. } => {}
+        // What a round reads is settled.
+        Op::Values { .. } | Op::Recursive { .. } | Op::Working { .. } => {}
         Op::Shared { columns, .. } => {
             let first = columns.first().cloned();
             columns.retain(|column| needed.contains(&column.id));

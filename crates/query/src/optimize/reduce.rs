@@ -88,6 +88,7 @@ pub fn is_repeatable(node: &Node) -> bool {
         Op::Limit { .. } | Op::Window { .. } => false,
         Op::Aggregate { aggregates, .. } => aggregates.iter().all(|(_, call)| is_exact(&call.resolved.ty)),
         Op::Shared { plan, .. } => is_repeatable(plan),
+        Op::Recursive { base, step, .. } => is_repeatable(base) && is_repeatable(step),
         _ => true,
     };
     own && node.inputs().into_iter().all(is_repeatable)

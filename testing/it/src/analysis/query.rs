@@ -61,8 +61,13 @@ impl Generator {
     }
 
     fn with(&mut self, number: usize) -> Node {
+        let word = if number == 0 { "WITH RECURSIVE " } else { ", " };
+        if self.rng.random_ratio(1, 3)
+            && let Some(node) = self.recursion(number, word)
+        {
+            return node;
+        }
         let select = self.select(2);
-        let word = if number == 0 { "WITH " } else { ", " };
         let kept = *["", "", "MATERIALIZED ", "NOT MATERIALIZED "].choose(&mut self.rng).expect("some");
         let node = Node::fixed(format!("{word}w{number} AS {kept}(")).node(select.node).text(") ");
         let columns = select.kinds.iter().enumerate();
@@ -71,6 +76,49 @@ impl Generator {
         // Often, so that it is read more than once.
         self.tables.extend([table.clone(), table.clone(), table]);
         node
+    }
+
+    /// Keys that are reached from some by way of a small table, and in how many steps.
+    fn recursion(&mut self, number: usize, word: &str) -> Option<Node> {
+        const ROWS_MAX: u64 = 4_000;
+        let integers = |table: &Table| {
+            let columns = table.columns.iter().filter(|column| column.kind == Kind::Int4);
+            columns.map(|column| column.sql.clone()).collect::<Vec<_>>()
+        };
+        let small: Vec<(Table, Vec<String>)> = self
+            .tables
+            .iter()
+            .filter(|table| table.rows <= ROWS_MAX)
+            .map(|table| (table.clone(), integers(table)))
+            .filter(|(_, columns)| !columns.is_empty())
+            .collect();
+        let (Table { name, rows, .. }, columns) = small.choose(&mut self.rng)?.clone();
+        let (other, columns_of_other) = small.choose(&mut self.rng)?.clone();
+        let [first, from, to] = std::array::from_fn(|_| columns.choose(&mut self.rng).expect("some").clone());
+        let asked = columns_of_other.choose(&mut self.rng).expect("some");
+        // Rows that are told apart end in as many steps as there are, and do not multiply.
+        let (op, distinct) = if self.rng.random() { ("UNION", "") } else { ("UNION ALL", "DISTINCT ") };
+        let also = match self.rng.random_range(0..4) {
+            0 => format!(" AND NOT EXISTS (SELECT 1 FROM {} c WHERE c.{asked} = b.{to} + r.o1)", other.name),
+            1 => format!(" AND b.{to} IN (SELECT c.{asked} FROM {} c WHERE c.{asked} % 3 > 0)", other.name),
+            2 => format!(" AND b.{to} <> (SELECT min(c.{asked}) FROM {} c)", other.name),
+            _ => String::new(),
+        };
+        let (rest, steps) = (self.rng.random_range(0..9), self.rng.random_range(1..5));
+        let node = Node::fixed(format!(
+            "{word}w{number} AS (SELECT a.{first} AS o0, 1 AS o1 FROM {name} a WHERE a.{first} % 9 = {rest} {op} \
+             SELECT {distinct}b.{to}, r.o1 + 1 FROM w{number} r JOIN {name} b ON b.{from} = r.o0 \
+             WHERE r.o1 < {steps}{also}) "
+        ));
+        let column = |at: usize| Column { sql: format!("o{at}"), kind: Kind::Int4 };
+        let table = Table {
+            name: format!("w{number}"),
+            columns: vec![column(0), column(1)],
+            rows: rows * 2,
+            has_identity: false,
+        };
+        self.tables.extend([table.clone(), table.clone(), table]);
+        Some(node)
     }
 
     pub fn select(&mut self, depth: u32) -> Select {

@@ -45,10 +45,17 @@ impl Generator {
             _ => (format!("count({key})"), Kind::Int8),
         };
         let own_frame = call.starts_with(['s', 'a', 'm']) || call.starts_with("count");
-        let window = match self.rng.random_range(0..5) {
+        let window = match self.rng.random_range(0..6) {
             0 if own_frame => partition,
             1 if own_frame => {
                 format!("{partition}{order} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING")
+            }
+            3 if own_frame && let Some(key) = exact.choose(&mut self.rng) => {
+                let order = format!("ORDER BY {}{}", key.sql, self.direction());
+                let (before, after) = (self.rng.random_range(0..30), self.rng.random_range(0..5));
+                let end = *["CURRENT ROW", "UNBOUNDED FOLLOWING"].choose(&mut self.rng).expect("some");
+                let end = if self.rng.random() { end.to_string() } else { format!("{after} FOLLOWING") };
+                format!("{partition}{order} RANGE BETWEEN {before} PRECEDING AND {end}")
             }
             2 if own_frame => format!("{partition}{order} GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING"),
             _ => format!("{partition}{order}"),

@@ -99,8 +99,8 @@ fn the_fallback_is_named_with_the_reason() -> Result<()> {
         ("SELECT count(*) FROM pg_class", "a system table"),
         ("SELECT count(*) FROM sites WHERE random() < 2", "a volatile function"),
         (
-            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT count(*) FROM r",
-            "WITH RECURSIVE",
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT n FROM r LIMIT 9",
+            "a LIMIT, which may end WITH RECURSIVE",
         ),
     ] {
         let told = lines(&mut wire, &format!("EXPLAIN {sql}"))?;
