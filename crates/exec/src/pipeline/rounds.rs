@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::join::concat::concat;
 use crate::memory::{Account, Reservation};
 use crate::program::Field;
-use crate::spill::bytes_of;
+use crate::spill::{SPILL_BYTES_MIN, bytes_of};
 use crate::stop::check;
 use basalt_types::vector::Vector;
 use std::collections::BTreeSet;
@@ -130,9 +130,8 @@ impl Rounds {
         };
         let (columns, rows) = seen.new_of(groups, &of.fields)?;
         let bytes = columns.iter().map(bytes_of).sum::<usize>();
-        if !seen.held.reach(seen.keys.bytes()) || !reservation.reach(groups.bytes() + bytes) {
-            return Err(NO_ROOM);
-        }
+        hold(&mut seen.held, seen.keys.bytes())?;
+        hold(&mut reservation, groups.bytes() + bytes)?;
         drop(held);
         reservation.shrink_to(bytes);
         Ok((Arc::new(Held::Columns(columns, rows)), reservation))
@@ -140,11 +139,9 @@ impl Rounds {
 
     /// Keeps the rows of a round for those who read all.
     fn add(&mut self, of: &Loop, held: &Arc<Held>, reservation: Reservation) -> Result<()> {
-        let bytes = self.held.bytes() + reservation.bytes();
+        let bytes = self.held.bytes() + held.bytes().max(reservation.bytes());
         drop(reservation);
-        if !self.held.reach(bytes) {
-            return Err(NO_ROOM);
-        }
+        hold(&mut self.held, bytes)?;
         if held.rows() >= HELD_ROWS || held.columns().is_none() {
             self.gather(of)?;
             self.all.push(held.clone());
@@ -198,6 +195,11 @@ impl Seen {
         let column = |(parts, field): (&Vec<Vector>, &Field)| concat(&parts.iter().collect::<Vec<_>>(), field);
         Ok((parts.iter().zip(fields).map(column).collect::<Result<_>>()?, rows))
     }
+}
+
+/// As pipelines do, a little without being asked.
+fn hold(held: &mut Reservation, bytes: usize) -> Result<()> {
+    if held.reach(bytes) || bytes < SPILL_BYTES_MIN { Ok(()) } else { Err(NO_ROOM) }
 }
 
 /// Rows, and what was asked for them.

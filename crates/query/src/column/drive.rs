@@ -93,7 +93,11 @@ impl QueryRuntime {
                 self.workers(&running, &Way::Kept(kept.clone()), turns).await?;
                 if let Some(batches) = kept.take() {
                     turns.turn().take(|| execution.finish(&running)).await?;
-                    return way.send_all(batches).await;
+                    // A recursion goes on.
+                    match way.send_all(batches).await? {
+                        Ended::Well => continue,
+                        ended => return Ok(ended),
+                    }
                 }
                 // All went well, but is too much to be kept: once more.
                 match execution.start()? {

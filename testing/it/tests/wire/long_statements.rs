@@ -104,3 +104,25 @@ fn many_parameters_are_bound_in_time() -> Result<()> {
     ensure!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     Ok(())
 }
+
+/// Rows of a recursion leave when they are there: nobody waits for all rounds.
+#[test]
+fn an_endless_recursion_gives_rows() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    let endless = "WITH RECURSIVE r(n) AS (SELECT 1::bigint UNION ALL SELECT n + 1 FROM r) SELECT n, 1000 / n FROM r";
+    let told = wire.run(&format!("EXPLAIN {endless}"))?;
+    ensure!(told.text(0, 0) == Some("Column Engine"), "{:?}", told.text(0, 0));
+    wire.run("BEGIN")?;
+    wire.run(&format!("DECLARE c CURSOR FOR {endless}"))?;
+    for from in [1, 1001] {
+        let reply = wire.run("FETCH 1000 FROM c")?;
+        ensure!(reply.rows.len() == 1000, "{} rows", reply.rows.len());
+        for (row, n) in (from..from + 1000).enumerate() {
+            let text = |column| reply.text(row, column).map(str::to_string);
+            ensure!(text(0) == Some(n.to_string()) && text(1) == Some((1000 / n).to_string()), "row {n}");
+        }
+    }
+    wire.run("COMMIT")?;
+    Ok(())
+}

@@ -23,7 +23,7 @@ fn join(left: Plan, right: Plan) -> Plan {
 fn equal_sides_are_built_once() {
     let ctx = EvalContext::at(0);
     let built = |plan: Plan| {
-        let pipelines = pipelines(&plan, &ctx).unwrap();
+        let (pipelines, _) = pipelines(&plan, &ctx).unwrap();
         pipelines.iter().filter(|pipeline| matches!(pipeline.sink, Sink::Build(_))).count()
     };
     let twice = join(join(values(vec![1, 2], 1), values(vec![2, 3], 2)), values(vec![2, 3], 3));
