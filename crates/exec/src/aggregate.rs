@@ -243,6 +243,10 @@ impl Spec {
         self.heeds_order = true;
     }
 
+    pub fn has_float_keys(&self) -> bool {
+        self.forms.iter().any(|form| matches!(form, Form::Floats { .. }))
+    }
+
     pub fn heeds_order(&self) -> bool {
         self.heeds_order
     }

@@ -60,6 +60,12 @@ impl Spec {
     }
 }
 
+impl Spec {
+    pub fn has_float_keys(&self) -> bool {
+        self.forms.iter().any(|form| matches!(form, Form::Floats { .. }))
+    }
+}
+
 /// The rows of one worker.
 pub struct Building {
     spec: Arc<Spec>,

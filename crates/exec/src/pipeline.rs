@@ -262,6 +262,15 @@ impl Sink {
         matches!(self, Sink::Build(_)) || self.keeps_order()
     }
 
+    /// Whether rows are told apart by floats, of which not every one can be.
+    fn has_float_keys(&self) -> bool {
+        match self {
+            Sink::Build(spec) => spec.has_float_keys(),
+            Sink::Aggregate(spec) => spec.has_float_keys(),
+            Sink::Mark(_) | Sink::Sort { .. } | Sink::Window { .. } | Sink::Give { .. } => false,
+        }
+    }
+
     /// Whether rows have to come one after the other.
     fn keeps_order(&self) -> bool {
         match self {

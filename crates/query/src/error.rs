@@ -174,7 +174,8 @@ impl From<basalt_exec::Error> for SqlError {
             basalt_exec::Error::Temp(error) => from_io(&error),
             basalt_exec::Error::TempLimit { .. } => temp_limit(),
             basalt_exec::Error::TempDamaged { .. } => SqlError::new("XX001", error.to_string()),
-            basalt_exec::Error::Beyond(what) => SqlError::internal(format!("the column engine met {what}")),
+            // Where rows have left, no other engine can run the query.
+            basalt_exec::Error::Beyond(what) => SqlError::new("54000", format!("the column engine met {what}")),
         }
     }
 }

@@ -72,8 +72,12 @@ pub(super) fn pipelines(plan: &Plan, ctx: &EvalContext) -> Option<(Vec<Pipeline>
     open.is_storable(&open.columns).then_some(())?;
     if let Start::Made(by) = &open.start
         && let [by] = by.as_slice()
+        // Nobody else reads it.
+        && by + 1 == compiler.done.len()
+        && let Some(turn) = compiler.loops.iter_mut().find(|turn| turn.gives(*by))
     {
-        compiler.loops.iter_mut().filter(|turn| turn.gives(*by)).for_each(|turn| turn.streams = true);
+        // Once rows have left, no other engine can run what this one does not.
+        turn.streams = !compiler.done.iter().any(|pipeline| pipeline.sink.has_float_keys());
     }
     let sink = Sink::Give { columns: open.columns.clone(), offset, limit };
     compiler.close(open, sink);
@@ -185,7 +189,10 @@ impl Compiler<'_> {
             true => Some(fields.iter().map(KeyForm::of).collect::<Option<Vec<_>>>()?),
             false => None,
         };
-        self.loops.push(Loop::new(&self.done, base, fields.clone(), forms));
+        let turn = Loop::new(&self.done, base, fields.clone(), forms);
+        // What depends on these rounds is none of others'.
+        self.shared.retain(|_, (made, _)| !turn.varies(*made));
+        self.loops.push(turn);
         Some(Open::new(Start::Made(vec![last]), fields))
     }
 

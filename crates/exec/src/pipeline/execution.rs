@@ -48,7 +48,7 @@ impl Execution {
         }
         pipelines.loops.iter().for_each(|turn| turn.keep(&pipelines.all, &mut last_readers, &mut reads));
         let (ran, account) = (vec![None; count], Account::new(around.memory.clone()));
-        let rounds = pipelines.loops.iter().map(|turn| Rounds::new(turn, &account)).collect();
+        let rounds = pipelines.loops.iter().map(|turn| Rounds::new(turn, &pipelines.all, &account)).collect();
         let made = (0..count).map(|_| (Arc::new(Held::Nothing), Reservation::new(&account))).collect();
         let (at, broken, hash) = (0, None, KeyHash::new());
         Execution { pipelines, around, at, rounds, ran, made, last_readers, reads, broken, account, hash }
@@ -218,7 +218,8 @@ impl Execution {
         } else {
             let (held, reservation) = running.finish()?;
             self.made[self.at] = (Arc::new(held), reservation);
-            if self.broken.is_none() {
+            // Later rounds see others of the rows, or the same once more.
+            if self.broken.is_none() && !self.is_again(self.at) {
                 running.tell_watch();
             }
         }

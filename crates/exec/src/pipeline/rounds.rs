@@ -57,6 +57,11 @@ impl Loop {
         self.last == pipeline
     }
 
+    /// Whether what a pipeline made changes from round to round.
+    pub fn varies(&self, pipeline: usize) -> bool {
+        pipeline == self.base || self.varying.contains(&pipeline)
+    }
+
     /// Behind which nothing of it runs any more.
     fn exit(&self) -> usize {
         self.last + usize::from(self.streams)
@@ -70,6 +75,23 @@ impl Loop {
         self.varying.contains(&at) || self.streams && at == self.exit()
     }
 
+    /// Of the pipelines that run in each round the one behind another.
+    fn next_of_round(&self, at: usize) -> usize {
+        *self.varying.range(at + 1..).next().expect("the last one is among them")
+    }
+
+    /// What is made once and read outside of the rounds, and what it is made of.
+    fn wanted(&self, pipelines: &[Arc<Pipeline>]) -> BTreeSet<usize> {
+        let mut wanted = BTreeSet::new();
+        for at in (self.base + 1..self.last).rev().filter(|at| !self.is_again(*at)) {
+            let reads = |reader: &usize| pipelines[*reader].reads().contains(&at);
+            if (self.last + 1..pipelines.len()).any(|reader| reads(&reader)) || wanted.iter().any(reads) {
+                wanted.insert(at);
+            }
+        }
+        wanted
+    }
+
     /// Keeps what is made once for as long as rounds read it.
     pub fn keep(&self, pipelines: &[Arc<Pipeline>], last_readers: &mut [usize], reads: &mut [usize]) {
         let readers = self.all().filter(|at| self.is_again(*at));
@@ -78,8 +100,8 @@ impl Loop {
             reads[by] += 1;
         }
         // What a round brought is looked at as it is.
-        reads[self.base] += 1;
-        reads[self.last] += 1;
+        reads[self.base] += 2;
+        reads[self.last] += 2;
     }
 }
 
@@ -89,12 +111,18 @@ pub(super) struct Rounds {
     done: usize,
     /// Whether the last one brought nothing.
     over: bool,
+    /// Whether that runs which is made once.
+    once: bool,
+    /// Of it what others read, whether there are rounds or not.
+    wanted: BTreeSet<usize>,
     seen: Option<Seen>,
     /// All rows so far, unless they have been given.
     all: Vec<Arc<Held>>,
     /// The last of them that are few.
     small: Vec<Arc<Held>>,
     small_rows: usize,
+    /// What all of them take.
+    bytes: usize,
     held: Reservation,
 }
 
@@ -105,18 +133,12 @@ struct Seen {
 }
 
 impl Rounds {
-    pub fn new(of: &Loop, account: &Arc<Account>) -> Rounds {
+    pub fn new(of: &Loop, pipelines: &[Arc<Pipeline>], account: &Arc<Account>) -> Rounds {
         let seen = |forms: &Vec<Form>| Seen { keys: Keys::new(forms, &Seeds::new()), held: Reservation::new(account) };
         let seen = of.distinct.as_ref().map(seen);
-        Rounds {
-            done: 0,
-            over: false,
-            seen,
-            all: Vec::new(),
-            small: Vec::new(),
-            small_rows: 0,
-            held: Reservation::new(account),
-        }
+        let (all, small, held) = (Vec::new(), Vec::new(), Reservation::new(account));
+        let wanted = of.wanted(pipelines);
+        Rounds { done: 0, over: false, once: false, wanted, seen, all, small, small_rows: 0, bytes: 0, held }
     }
 
     /// Of what a round made, what is new.
@@ -139,9 +161,9 @@ impl Rounds {
 
     /// Keeps the rows of a round for those who read all.
     fn add(&mut self, of: &Loop, held: &Arc<Held>, reservation: Reservation) -> Result<()> {
-        let bytes = self.held.bytes() + held.bytes().max(reservation.bytes());
         drop(reservation);
-        hold(&mut self.held, bytes)?;
+        self.bytes += held.bytes();
+        hold(&mut self.held, self.bytes)?;
         if held.rows() >= HELD_ROWS || held.columns().is_none() {
             self.gather(of)?;
             self.all.push(held.clone());
@@ -167,7 +189,10 @@ impl Rounds {
                     concat(&parts, field)
                 };
                 let columns = of.fields.iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
-                self.all.push(Arc::new(Held::Columns(columns, rows)));
+                let held = Held::Columns(columns, rows);
+                self.bytes += held.bytes();
+                self.bytes -= several.iter().map(|held| held.bytes()).sum::<usize>();
+                self.all.push(Arc::new(held));
             }
         }
         Ok(())
@@ -206,40 +231,41 @@ fn hold(held: &mut Reservation, bytes: usize) -> Result<()> {
 type Made = (Arc<Held>, Reservation);
 
 impl Execution {
-    /// The number of the pipeline that comes next, once one has ended.
+    /// Goes on to the pipeline that comes next, once one has ended.
     pub(super) fn advance(&mut self, at: usize) -> Result<()> {
         let loops = self.pipelines.loops.clone();
-        let own = |turn: &&(usize, &Loop)| turn.1.base == at || turn.1.exit() == at || turn.1.last == at;
-        let Some((number, turn)) = loops.iter().enumerate().find(|turn| own(&turn)) else {
+        let Some((number, turn)) = loops.iter().enumerate().find(|(_, turn)| turn.all().contains(&at)) else {
             self.release(at);
-            self.at = self.from(at + 1);
+            self.at = at + 1;
             return Ok(());
         };
         if at == turn.base || at == turn.last {
             self.round(number, turn, at)?;
+        } else if at < turn.last {
+            self.release(at);
         }
-        let rounds = &self.rounds[number];
+        let rounds = &mut self.rounds[number];
+        if rounds.once {
+            // What is made once comes first: if it fails, no row has left.
+            let is_wanted = |at: &usize| if rounds.over { rounds.wanted.contains(at) } else { !turn.is_again(*at) };
+            if let Some(next) = (at + 1..turn.last).find(is_wanted) {
+                self.at = next;
+                return Ok(());
+            }
+            rounds.once = false;
+        } else if at < turn.last {
+            self.at = turn.next_of_round(at);
+            return Ok(());
+        }
         self.at = match rounds.over {
-            true if turn.streams && at != turn.exit() => turn.exit(),
+            _ if turn.streams && at != turn.exit() => turn.exit(),
             true => {
                 self.end(number, turn)?;
                 turn.exit() + 1
             }
-            false if turn.streams && at != turn.exit() => turn.exit(),
-            false => self.from(turn.base + 1),
+            false => turn.next_of_round(turn.base),
         };
         Ok(())
-    }
-
-    /// From here on the first pipeline that has something to do.
-    fn from(&self, at: usize) -> usize {
-        let done_once = |at: usize| {
-            let within = |(turn, rounds): (&Loop, &Rounds)| {
-                turn.all().contains(&at) && at > turn.base && rounds.done > 0 && !turn.is_again(at)
-            };
-            self.pipelines.loops.iter().zip(&self.rounds).any(within)
-        };
-        (at..).find(|at| !done_once(*at)).expect("loops end")
     }
 
     /// Takes in what the base or a round has brought.
@@ -254,6 +280,7 @@ impl Execution {
         let rounds = &mut self.rounds[number];
         rounds.done += usize::from(at == turn.last);
         rounds.over = held.rows() == 0;
+        rounds.once = at == turn.base;
         if turn.streams {
             self.made[turn.last] = (held.clone(), reservation);
         } else {

@@ -52,6 +52,7 @@ impl Interpreter {
                 let sources: Vec<ColId> = columns.iter().map(|column| column.source).collect();
                 self.run(plan, &sources)?
             }
+            Op::Recursive { .. } | Op::Working { .. } => return Err("a recursion".to_string()),
             Op::Filter { input, conjuncts } => self.filtered(self.node(input)?, conjuncts)?,
             Op::Project { input, exprs } => {
                 let table = self.node(input)?;

@@ -29,6 +29,8 @@ fn lines(node: &Node, depth: usize, names: &Names, out: &mut String) {
         Op::Scan { table, filter, .. } => format!("Scan {}{}", table.name, list(" where ", filter, names)),
         Op::Values { rows, .. } => format!("Values {}", rows.len()),
         Op::Shared { cte, .. } => format!("Shared {cte}"),
+        Op::Recursive { cte, .. } => format!("Recursive {cte}"),
+        Op::Working { cte, .. } => format!("Working {cte}"),
         Op::Filter { conjuncts, .. } => format!("Filter{}", list(" ", conjuncts, names)),
         Op::Project { exprs, .. } => {
             let computed = exprs.iter().filter(|(_, expr)| !matches!(expr, Expr::Hole { .. }));
