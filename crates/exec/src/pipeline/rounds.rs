@@ -35,9 +35,9 @@ pub(super) struct Loop {
     varying: BTreeSet<usize>,
     /// Whether the pipeline behind it takes each round's rows when they are there.
     pub streams: bool,
-    pub fields: Vec<Field>,
+    fields: Vec<Field>,
     /// What rows are told apart by, if none may come twice.
-    pub distinct: Option<Vec<Form>>,
+    distinct: Option<Vec<Form>>,
 }
 
 impl Loop {
@@ -222,7 +222,7 @@ impl Seen {
     }
 }
 
-/// As pipelines do, a little without being asked.
+/// As pipelines do: a little needs no room.
 fn hold(held: &mut Reservation, bytes: usize) -> Result<()> {
     if held.reach(bytes) || bytes < SPILL_BYTES_MIN { Ok(()) } else { Err(NO_ROOM) }
 }

@@ -209,3 +209,18 @@ fn conditions_are_expected_to_hold_for_as_many_rows_as_they_did() -> Result<()> 
     ensure!(now == 200, "{now}");
     Ok(())
 }
+
+#[test]
+fn a_recursion_tells_its_rounds() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = filled(&server)?;
+    let sql = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r JOIN sites ON id = n WHERE n < 50)
+               SELECT count(*) FROM r";
+    let told = lines(&mut wire, &format!("EXPLAIN {sql}"))?;
+    ensure!(told.iter().any(|line| line.trim_start().starts_with("Recursive Union All with Pipeline")), "{told:#?}");
+    let told = lines(&mut wire, &format!("EXPLAIN ANALYZE {sql}"))?;
+    ensure!(number(&told, "Recursive Union All", "Rounds:")? == 50, "{told:#?}");
+    // What rows are joined with is read once.
+    ensure!(told.iter().any(|line| line.contains("Scan on sites") && line.contains("actual rows=100")), "{told:#?}");
+    Ok(())
+}
