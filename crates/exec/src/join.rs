@@ -58,9 +58,7 @@ impl Spec {
         let (payload, fields) = payload.into_iter().unzip();
         Some(Spec { keys, forms, key_fields, null_safe, payload, fields, ordered_by: None, any_order: false })
     }
-}
 
-impl Spec {
     pub fn has_float_keys(&self) -> bool {
         self.forms.iter().any(|form| matches!(form, Form::Floats { .. }))
     }

@@ -270,14 +270,13 @@ impl Execution {
 
     /// Takes in what the base or a round has brought.
     fn round(&mut self, number: usize, turn: &Loop, at: usize) -> Result<()> {
-        let nothing = || (Arc::new(Held::Nothing), Reservation::new(&self.account));
-        let made = std::mem::replace(&mut self.made[at], nothing());
-        let rounds = &mut self.rounds[number];
-        let (held, reservation) = rounds.new_of(turn, made)?;
         if at == turn.base {
             self.release(at);
         }
+        let nothing = (Arc::new(Held::Nothing), Reservation::new(&self.account));
+        let made = std::mem::replace(&mut self.made[at], nothing);
         let rounds = &mut self.rounds[number];
+        let (held, reservation) = rounds.new_of(turn, made)?;
         rounds.done += usize::from(at == turn.last);
         rounds.over = held.rows() == 0;
         rounds.once = at == turn.base;

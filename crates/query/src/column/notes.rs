@@ -122,22 +122,23 @@ impl Notes {
     /// Rows of constants, whose columns are called as PostgreSQL calls them.
     pub fn values(&mut self, columns: &[(ColId, DataType)]) -> What {
         let prefix = if self.qualified { "\"*VALUES*\"." } else { "" };
-        let named = columns.iter().enumerate().map(|(at, (id, _))| (*id, format!("{prefix}column{}", at + 1)));
-        self.names.extend(named);
+        self.number(prefix, columns.iter().map(|(id, _)| *id));
         What::Values
     }
 
-    /// Columns of a recursion have but numbers.
     pub fn recursion(&mut self, columns: &[SetColumn]) -> What {
-        let named = columns.iter().enumerate().map(|(at, column)| (column.id, format!("recursive.column{}", at + 1)));
-        self.names.extend(named);
+        self.number("recursive.", columns.iter().map(|column| column.id));
         What::Recursion
     }
 
-    /// The same of the rows that came last.
+    /// The rows of a recursion that came last.
     pub fn working(&mut self, columns: &[(ColId, DataType)]) {
-        let named = columns.iter().enumerate().map(|(at, (id, _))| (*id, format!("working.column{}", at + 1)));
-        self.names.extend(named);
+        self.number("working.", columns.iter().map(|(id, _)| *id));
+    }
+
+    /// Columns that have but numbers.
+    fn number(&mut self, prefix: &str, ids: impl Iterator<Item = ColId>) {
+        self.names.extend(ids.enumerate().map(|(at, id)| (id, format!("{prefix}column{}", at + 1))));
     }
 
     /// Columns are called as those of the left side, unless it has but nulls for them.

@@ -144,8 +144,7 @@ impl<'q> Converter<'q> {
             Plan::Sort { input, .. } if !ordered => (!can_fail(self.query, input)).then(|| self.plan(input, false))?,
             Plan::Sort { input, keys } => {
                 let node = self.plan(input, false)?;
-                let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
-                let keys = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+                let keys = self.sort_keys(keys)?;
                 Some(Node::new(Op::Sort { input: Box::new(node), keys }))
             }
             Plan::Limit { input, limit, offset, ties: false } => {
@@ -237,6 +236,11 @@ impl<'q> Converter<'q> {
     fn plain(&self, expr: &Expr) -> Option<Expr> {
         let asks = |node: &Expr| matches!(node, Expr::Hole { id, .. } if self.query.subqueries.contains_key(id));
         self.settled(expr).filter(|expr| !expr.any(&mut |node| asks(node)))
+    }
+
+    /// What rows are sorted by, without subqueries.
+    fn sort_keys(&self, keys: &[plan::SortKey]) -> Option<Vec<plan::SortKey>> {
+        keys.iter().map(|key| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() })).collect()
     }
 
     /// One without columns.
@@ -353,8 +357,7 @@ impl<'q> Converter<'q> {
             other => (other, [].as_slice()),
         };
         let node = self.plan(below, false)?;
-        let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
-        let order_by = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+        let order_by = self.sort_keys(keys)?;
         let partition_by = on.iter().map(|expr| self.plain(expr)).collect::<Option<Vec<_>>>()?;
         let id = self.fresh();
         let call = ranked(Ranking::RowNumber, partition_by, order_by.clone());
@@ -393,8 +396,7 @@ impl<'q> Converter<'q> {
         const WHY: &str = "WITH TIES of a number of rows that varies or is wrong";
         let Plan::Sort { input, keys } = input else { return self.refuse(WHY) };
         let node = self.plan(input, false)?;
-        let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
-        let keys = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+        let keys = self.sort_keys(keys)?;
         let number = |expr: Option<&Expr>| match expr {
             None => Some(0),
             Some(expr) => match self.constant(expr)? {
