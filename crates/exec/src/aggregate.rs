@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::gather::taken;
 use crate::join::concat::concat;
 use crate::kernels::floats;
+use crate::kernels::runs::Runs;
 use crate::kernels::sums::{self, Groups};
 use crate::program::{Condition, Field, Kind, Place, Program, logical};
 use crate::spill::SPILL_BYTES_MIN;
@@ -456,19 +457,29 @@ impl Aggregation {
         self.begun = true;
         self.fruit.add(batch.count());
         let spec = self.spec.clone();
-        let own: Vec<u32>;
+        let (own, runs): (Vec<u32>, Runs);
         let before = self.keys.len();
         let groups = if !spec.groups.is_empty() {
             let keys: Vec<Vector> =
                 spec.groups.iter().map(|place| batch.vector(*place, work)).collect::<Result<_>>()?;
-            own = self.keys.assign(&keys, batch.rows(), batch.mask())?;
+            let following = if batch.mask().is_none() { self.keys.runs(&keys) } else { None };
+            let groups = match following {
+                Some(following) => {
+                    runs = following;
+                    Groups::Runs(&runs)
+                }
+                None => {
+                    own = self.keys.assign(&keys, batch.rows(), batch.mask())?;
+                    Groups::Each(&own)
+                }
+            };
             if !spec.decided.is_empty() && self.keys.len() > before {
-                let first = first_rows(&own, before)?;
+                let first = first_rows(&groups.of_rows(batch.rows()), before)?;
                 for (at, (place, _)) in spec.decided.iter().enumerate() {
                     self.keep_decided(at, batch.vector(*place, work)?.take(&first));
                 }
             }
-            Groups::Each(&own)
+            groups
         } else if let Some(mask) = batch.mask() {
             own = mask.iter().map(|counts| u32::from(*counts)).collect();
             Groups::Each(&own)
@@ -795,6 +806,14 @@ impl Results<'_> {
     }
 
     fn valued(&self, count: usize, groups: &Chosen<'_>) -> Option<NullBuffer> {
+        let known = match (&self.0[count], groups) {
+            (Done::Count(counts), Chosen::All(groups)) => counts.get(groups.clone()),
+            _ => None,
+        };
+        // Nearly always all of them.
+        if known.is_some_and(|counts| counts.iter().all(|count| *count > 0)) {
+            return None;
+        }
         let valid: NullBuffer = groups.iter().map(|group| self.count(count, group) > 0).collect();
         Some(valid).filter(|valid| valid.null_count() > 0)
     }
@@ -935,6 +954,7 @@ fn masked(groups: Groups<'_>, mask: &[u8]) -> Vec<u32> {
     match groups {
         Groups::One(group) => mask.iter().map(|counts| group * u32::from(*counts)).collect(),
         Groups::Each(groups) => groups.iter().zip(mask).map(|(group, counts)| group * u32::from(*counts)).collect(),
+        Groups::Runs(runs) => masked(Groups::Each(&runs.each()), mask),
     }
 }
 
@@ -946,7 +966,7 @@ fn update_generally(
     len: usize,
 ) -> Result<()> {
     match groups {
-        Groups::One(group) => accumulator.update(&vec![group; rows], args, None, len)?,
+        Groups::One(_) | Groups::Runs(_) => accumulator.update(&groups.of_rows(rows), args, None, len)?,
         Groups::Each(groups) => {
             let counts = || BooleanBuffer::collect_bool(groups.len(), |row| groups[row] != 0);
             let counts = groups.contains(&0).then(|| BooleanArray::from(counts()));

@@ -7,4 +7,5 @@ pub(crate) mod compare;
 pub(crate) mod floats;
 pub(crate) mod mask;
 pub(crate) mod occur;
+pub(crate) mod runs;
 pub(crate) mod sums;

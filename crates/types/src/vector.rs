@@ -4,7 +4,7 @@
 //! What storage knows of values travels with them. Bounds say which arithmetic cannot overflow and which arrays take the
 //! place of hash tables; a dictionary lets a condition be decided once per distinct text.
 
-use crate::{PhysType, text};
+use crate::{PhysType, text, widest};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
@@ -195,6 +195,12 @@ fn coded(values: &BinaryViewArray) -> Option<Codes> {
     (!entries.is_empty()).then(|| Codes { codes, nulls: values.nulls().cloned(), dictionary })
 }
 
+widest! {
+    fn bounds[T: Copy + Ord](values: &[T], first: T) -> (T, T) {
+        values.iter().fold((first, first), |(min, max), value| (min.min(*value), max.max(*value)))
+    }
+}
+
 impl IntValues {
     /// In the narrowest width that holds the bounds.
     fn narrowed(self, min: i128, max: i128) -> IntValues {
@@ -241,11 +247,7 @@ impl IntValues {
     fn bounds(&self) -> (i128, i128) {
         fn of<T: Copy + Ord + Into<i128>>(values: &[T]) -> (i128, i128) {
             let Some(first) = values.first() else { return (0, 0) };
-            let (mut min, mut max) = (*first, *first);
-            for value in values {
-                min = min.min(*value);
-                max = max.max(*value);
-            }
+            let (min, max) = bounds(values, *first);
             (min.into(), max.into())
         }
         match self {

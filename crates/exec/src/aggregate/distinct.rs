@@ -37,6 +37,7 @@ impl Distinct {
         let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         let (numbers, mask) = match groups {
             Groups::One(group) => (vec![group; if self.alone { 0 } else { rows }], None),
+            Groups::Runs(runs) => (runs.each(), None),
             Groups::Each(groups) => {
                 let lonely = groups.contains(&0);
                 (groups.to_vec(), lonely.then(|| groups.iter().map(|group| u8::from(*group != 0)).collect()))

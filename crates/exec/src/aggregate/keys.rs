@@ -12,6 +12,7 @@ use super::combined::Combined;
 use super::table::{TOGETHER, Table};
 use super::texts::{Equality, Texts};
 use crate::error::{Error, Result};
+use crate::kernels::runs::Runs;
 use crate::program::Field;
 use crate::stop::{check, pieces};
 use ahash::RandomState;
@@ -151,10 +152,14 @@ impl Keys {
     /// The group of each row; 0 for those that the mask leaves out.
     pub fn assign(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let Keys { found, combined } = self;
-        if let [Vector::Ints(key)] = keys
-            && let Some(groups) = found.ascending(key, mask)
-        {
-            return Ok(groups);
+        if let [Vector::Ints(key)] = keys {
+            let groups = match mask {
+                None => found.ascending(key).map(|runs| runs.each()),
+                Some(mask) => found.ascending_among(key, mask),
+            };
+            if let Some(groups) = groups {
+                return Ok(groups);
+            }
         }
         found.index()?;
         let mut groups = match combined.indexes(keys, rows) {
@@ -165,6 +170,11 @@ impl Keys {
             groups.iter_mut().zip(mask).for_each(|(group, counts)| *group *= u32::from(*counts));
         }
         Ok(groups)
+    }
+
+    /// The groups of all rows, if each follows the one before.
+    pub fn runs(&mut self, keys: &[Vector]) -> Option<Runs> {
+        if let [Vector::Ints(key)] = keys { self.found.ascending(key) } else { None }
     }
 
     /// Neither ascend the keys that will come, nor do they lie close together.

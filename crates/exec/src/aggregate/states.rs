@@ -84,14 +84,10 @@ impl Sum {
 
     fn add_wide(&mut self, values: &IntValues, groups: Groups<'_>, len: usize) -> Result<()> {
         self.high.resize(len, 0);
-        for row in 0..values.len() {
-            let group = match groups {
-                Groups::One(group) => group,
-                Groups::Each(groups) => groups[row],
-            };
-            let sum = &mut self.high[group as usize];
+        for (row, group) in groups.of_rows(values.len()).iter().enumerate() {
+            let sum = &mut self.high[*group as usize];
             // What is added for rows that do not count means nothing.
-            *sum = if group == 0 { 0 } else { sum.checked_add(values.get(row)).ok_or(BEYOND)? };
+            *sum = if *group == 0 { 0 } else { sum.checked_add(values.get(row)).ok_or(BEYOND)? };
         }
         Ok(())
     }
@@ -173,7 +169,8 @@ impl Extreme {
 
     fn take<T: Copy + Ord + Into<i64>>(&mut self, values: &[T], groups: Groups<'_>) {
         let greatest = self.greatest;
-        let better = |best: &mut i64, value: i64| *best = if greatest { value.max(*best) } else { value.min(*best) };
+        let best_of = |best: i64, value: i64| if greatest { value.max(best) } else { value.min(best) };
+        let better = |best: &mut i64, value: i64| *best = best_of(*best, value);
         match groups {
             Groups::One(group) => {
                 if let Some(value) = sums::extreme(values, greatest) {
@@ -190,6 +187,7 @@ impl Extreme {
                 let rows = values.iter().zip(groups);
                 rows.for_each(|(value, group)| better(&mut self.values[*group as usize], (*value).into()));
             }
+            Groups::Runs(runs) => runs.fold(values, &mut self.values, |best, value| best_of(best, value.into())),
         }
     }
 
@@ -284,18 +282,11 @@ pub fn without_nulls(groups: Groups<'_>, nulls: &NullBuffer) -> Vec<u32> {
     // Whichever are fewer are gone through.
     if nulls.null_count() * 2 > rows {
         let mut own = vec![0; rows];
-        for row in nulls.inner().set_indices() {
-            own[row] = match groups {
-                Groups::One(group) => group,
-                Groups::Each(groups) => groups[row],
-            };
-        }
+        let all = groups.of_rows(rows);
+        nulls.inner().set_indices().for_each(|row| own[row] = all[row]);
         return own;
     }
-    let mut own = match groups {
-        Groups::One(group) => vec![group; rows],
-        Groups::Each(groups) => groups.to_vec(),
-    };
+    let mut own = groups.of_rows(rows).into_owned();
     (!nulls.inner()).set_indices().for_each(|row| own[row] = 0);
     own
 }

@@ -3,7 +3,9 @@
 //! Few groups are summed one after the other, each over all rows with those of others masked out, which takes no branch
 //! and no store per row. Many groups are added to where they lie.
 
+use super::runs::Runs;
 use basalt_types::widest;
+use std::borrow::Cow;
 
 /// Up to how many groups passes over all rows cost less than adding row by row.
 pub const PASSES_MAX: usize = 12;
@@ -122,6 +124,7 @@ pub fn add<T: Summand>(values: &[T], groups: Groups<'_>, sums: &mut [i64]) {
         Groups::Each(groups) => {
             values.iter().zip(groups).for_each(|(value, group)| sums[*group as usize] += value.long());
         }
+        Groups::Runs(runs) => runs.add(values, sums),
     }
 }
 
@@ -133,6 +136,7 @@ pub fn count(groups: Groups<'_>, rows: usize, counts: &mut [i64]) {
             counts.iter_mut().enumerate().skip(1).for_each(|(group, count)| *count += pass_count(groups, group as u32));
         }
         Groups::Each(groups) => groups.iter().for_each(|group| counts[*group as usize] += 1),
+        Groups::Runs(runs) => runs.count(counts),
     }
 }
 
@@ -142,6 +146,18 @@ pub enum Groups<'a> {
     /// All rows to one.
     One(u32),
     Each(&'a [u32]),
+    Runs(&'a Runs),
+}
+
+impl<'a> Groups<'a> {
+    /// Row by row.
+    pub fn of_rows(self, rows: usize) -> Cow<'a, [u32]> {
+        match self {
+            Groups::One(group) => vec![group; rows].into(),
+            Groups::Each(groups) => groups.into(),
+            Groups::Runs(runs) => runs.each().into(),
+        }
+    }
 }
 
 #[cfg(test)]

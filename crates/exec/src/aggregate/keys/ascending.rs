@@ -7,9 +7,10 @@
 
 use super::{Dense, Found};
 use crate::error::Result;
+use crate::kernels::mask;
+use crate::kernels::runs::Runs;
 use crate::stop::{ROWS, check};
 use basalt_types::vector::{IntValues, Ints};
-use basalt_types::widest;
 
 /// How the groups' keys follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,53 +23,48 @@ pub(super) enum Order {
     Indexed,
 }
 
-widest! {
-    fn ascend[T: Copy + Ord](keys: &[T]) -> bool {
-        // Without an end in the middle, for vectors.
-        let falls = keys.iter().zip(keys.get(1..).unwrap_or_default()).map(|(a, b)| u32::from(a > b)).sum::<u32>();
-        falls == 0
-    }
-}
-
 impl Found {
-    /// The group of each row, 0 for those that the mask leaves out, if keys go on ascending.
-    pub(super) fn ascending(&mut self, keys: &Ints, mask: Option<&[u8]>) -> Option<Vec<u32>> {
+    /// The groups of all rows, if keys go on ascending.
+    pub(super) fn ascending(&mut self, keys: &Ints) -> Option<Runs> {
         if self.order != Order::Ascending || keys.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0) {
             return None;
         }
         match &keys.values {
-            IntValues::I32(values) => self.ascending_of(values, mask),
-            IntValues::I64(values) => self.ascending_of(values, mask),
+            IntValues::I32(values) => self.ascending_of(values),
+            IntValues::I64(values) => self.ascending_of(values),
             IntValues::I128(_) => None,
         }
     }
 
-    fn ascending_of<T: Copy + Ord + Into<i64>>(&mut self, keys: &[T], mask: Option<&[u8]>) -> Option<Vec<u32>> {
-        let words = &mut self.words;
+    fn ascending_of<T: Copy + Ord + Into<i64>>(&mut self, keys: &[T]) -> Option<Runs> {
+        let key = |row: u32| -> i64 { keys[row as usize].into() };
         // Word 0 is of rows that do not count.
-        let last = words.get(1..)?.last().map(|word| *word as i64);
-        let first: i64 = (*keys.first()?).into();
-        if last.is_some_and(|last| first < last) || !ascend(keys) {
+        let last = self.words[1..].last().map(|word| *word as i64);
+        let first = keys.first().map(|key| -> i64 { (*key).into() });
+        if first.zip(last).is_some_and(|(first, last)| first < last) {
             return None;
         }
-        let mut last = last.unwrap_or(first.wrapping_sub(1));
-        let mut group = self.len - 1;
-        let mut groups = vec![0; keys.len()];
-        // Each row writes its key where its group's is: again, or behind the others.
-        words.resize(self.len + keys.len(), 0);
-        let is_first = group == 0;
-        for (row, (key, of)) in keys.iter().zip(&mut groups).enumerate() {
-            if mask.is_some_and(|mask| mask[row] == 0) {
-                continue;
-            }
-            let key: i64 = (*key).into();
-            group += usize::from(key != last || is_first && group == 0);
-            last = key;
-            words[group] = key as u64;
-            *of = group as u32;
+        let goes_on = first.is_some() && first == last;
+        let runs = Runs::of(keys, (self.len - usize::from(goes_on)) as u32)?;
+        self.words.extend(runs.starts().iter().skip(usize::from(goes_on)).map(|row| key(*row) as u64));
+        self.len = self.words.len();
+        Some(runs)
+    }
+
+    /// The group of each row that a mask lets pass, 0 for the others, if keys go on ascending.
+    pub(super) fn ascending_among(&mut self, keys: &Ints, mask: &[u8]) -> Option<Vec<u32>> {
+        let (rows, nulls) = (mask::rows(mask), keys.nulls.clone());
+        let mut groups = vec![0; mask.len()];
+        fn at<T: Copy>(values: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter().map(|row| values[*row as usize]).collect()
         }
-        words.truncate(group + 1);
-        self.len = words.len();
+        let values = match &keys.values {
+            IntValues::I32(values) => IntValues::I32(at(values, &rows).into()),
+            IntValues::I64(values) => IntValues::I64(at(values, &rows).into()),
+            IntValues::I128(_) => return None,
+        };
+        let runs = self.ascending(&Ints { values, nulls, ..*keys })?;
+        runs.each().iter().zip(rows).for_each(|(group, row)| groups[row as usize] = *group);
         Some(groups)
     }
 

@@ -36,13 +36,9 @@ impl FloatSum {
             self.add_freely(values, groups);
             return Ok(());
         }
-        for (row, value) in values.iter().enumerate() {
-            let group = match groups {
-                Groups::One(group) => group,
-                Groups::Each(groups) => groups[row],
-            };
-            if group != 0 {
-                self.add_one(group as usize, *value)?;
+        for (value, group) in values.iter().zip(groups.of_rows(values.len()).iter()) {
+            if *group != 0 {
+                self.add_one(*group as usize, *value)?;
             }
         }
         Ok(())
@@ -73,6 +69,7 @@ impl FloatSum {
                 let sum = &mut self.sums[*group as usize];
                 *sum = next(*sum, *value);
             }),
+            Groups::Runs(runs) => runs.fold(values, &mut self.sums, next),
         }
     }
 

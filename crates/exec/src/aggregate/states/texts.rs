@@ -42,11 +42,8 @@ impl TextExtreme {
     pub fn add(&mut self, values: &Vector, groups: Groups<'_>, len: usize) -> Result<()> {
         self.resize(len);
         let nulls = values.nulls();
-        let group = |row: usize| match groups {
-            _ if nulls.is_some_and(|nulls| nulls.is_null(row)) => 0,
-            Groups::One(group) => group,
-            Groups::Each(groups) => groups[row],
-        };
+        let groups = groups.of_rows(values.len());
+        let group = |row: usize| if nulls.is_some_and(|nulls| nulls.is_null(row)) { 0 } else { groups[row] };
         match values {
             Vector::Codes(codes) => self.add_codes(codes, group),
             Vector::Flat(values) => {
