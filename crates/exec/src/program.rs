@@ -10,7 +10,6 @@ mod general;
 mod kinds;
 
 pub(crate) use arrays::ArrayPart;
-pub(crate) use condition::mirrored;
 pub use condition::{Condition, fuse, fused};
 pub(crate) use general::{General, logical};
 pub(crate) use kinds::{Kind, comparable_to};

@@ -28,6 +28,17 @@ impl CompareOp {
             CompareOp::GtEq => order.is_ge(),
         }
     }
+
+    /// The same comparison with its sides exchanged.
+    pub fn mirrored(self) -> CompareOp {
+        match self {
+            CompareOp::Lt => CompareOp::Gt,
+            CompareOp::LtEq => CompareOp::GtEq,
+            CompareOp::Gt => CompareOp::Lt,
+            CompareOp::GtEq => CompareOp::LtEq,
+            CompareOp::Eq | CompareOp::NotEq => self,
+        }
+    }
 }
 
 /// A conjunct over one column. The constants are of the column's physical type, not null.

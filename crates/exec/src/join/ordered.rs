@@ -5,7 +5,7 @@ use super::{Kind, Table};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::parted;
-use crate::program::{Condition, Def, Place, Program, mirrored};
+use crate::program::{Condition, Def, Place, Program};
 use crate::stop::{ROWS, check, pieces};
 use basalt_types::CompareOp;
 use basalt_types::vector::{Ints, Vector};
@@ -185,7 +185,7 @@ fn bound(condition: &Condition, program: &Program, join: usize) -> Option<(usize
     };
     let (column, op, place) = match (column(*left), column(*right)) {
         (Some(column), None) => (column, *op, *right),
-        (None, Some(column)) => (column, mirrored(*op), *left),
+        (None, Some(column)) => (column, op.mirrored(), *left),
         _ => return None,
     };
     (op != CompareOp::NotEq && !program.asks_partners(place, join)).then_some((column, op, place))

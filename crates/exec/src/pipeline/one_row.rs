@@ -6,7 +6,7 @@ use super::{Pipeline, Start, Step};
 use crate::batch::{Batch, Work};
 use crate::error::Result;
 use crate::join::Table;
-use crate::program::{Condition, Def, Place, Program, fused, logical, mirrored};
+use crate::program::{Condition, Def, Place, Program, fused, logical};
 use basalt_expr::context::EvalContext;
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
@@ -123,7 +123,7 @@ impl<'p> Constants<'p> {
             Condition::CompareColumns(op, left, right) => {
                 let (column, op, value) = match (self.integer(*left), self.integer(*right)) {
                     (None, Some(value)) => (*left, *op, value),
-                    (Some(value), None) => (*right, mirrored(*op), value),
+                    (Some(value), None) => (*right, op.mirrored(), value),
                     _ => return None,
                 };
                 Some(match value {

@@ -146,7 +146,9 @@ impl Program {
         let (left, right) = (self.integer(left)?, self.integer(right)?);
         match (left.arg, right.arg) {
             (Arg::Column(column), Arg::Const(value)) => against(op, (column, left.kind), (right.kind, value)),
-            (Arg::Const(value), Arg::Column(column)) => against(mirrored(op), (column, right.kind), (left.kind, value)),
+            (Arg::Const(value), Arg::Column(column)) => {
+                against(op.mirrored(), (column, right.kind), (left.kind, value))
+            }
             (Arg::Column(_), Arg::Column(_)) => {
                 let (Arg::Column(left), Arg::Column(right)) = self.aligned(left, right)? else { return None };
                 Some(Condition::CompareColumns(op, left, right))
@@ -193,16 +195,5 @@ fn inverse(op: CompareOp) -> CompareOp {
         CompareOp::LtEq => CompareOp::Gt,
         CompareOp::Gt => CompareOp::LtEq,
         CompareOp::GtEq => CompareOp::Lt,
-    }
-}
-
-/// The same comparison with its operands exchanged.
-pub(crate) fn mirrored(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Lt => CompareOp::Gt,
-        CompareOp::LtEq => CompareOp::GtEq,
-        CompareOp::Gt => CompareOp::Lt,
-        CompareOp::GtEq => CompareOp::LtEq,
-        same => same,
     }
 }

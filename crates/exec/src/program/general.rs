@@ -1,6 +1,6 @@
 //! Expressions without kernels here: `expr` evaluates them, over the columns that they name.
 
-use super::{Field, Place, mirrored};
+use super::{Field, Place};
 use crate::Error;
 use arrow_array::{Array, ArrayRef};
 use basalt_expr::context::EvalContext;
@@ -103,7 +103,7 @@ impl General {
             let op = function.comparison()?;
             let (op, constant) = match args.as_slice() {
                 [Expr::Column { .. }, Expr::Const { value, .. }] => (op, value),
-                [Expr::Const { value, .. }, Expr::Column { .. }] => (mirrored(op), value),
+                [Expr::Const { value, .. }, Expr::Column { .. }] => (op.mirrored(), value),
                 _ => return None,
             };
             let constant = match constant {

@@ -253,16 +253,6 @@ fn passes_on(node: &Node) -> bool {
     }
 }
 
-/// Whether rows of a recursion leave a node before all of them are there.
-fn gives_by_rounds(node: &Node) -> bool {
-    match &node.op {
-        Op::Recursive { .. } => true,
-        Op::Sort { .. } | Op::Aggregate { .. } | Op::Window { .. } => false,
-        Op::Shared { plan, .. } => gives_by_rounds(plan),
-        _ => node.inputs().into_iter().any(gives_by_rounds),
-    }
-}
-
 /// What the inputs of a node have to give.
 fn needed_below(node: &Node, needed: &ColSet) -> ColSet {
     let mut below = match &node.op {
@@ -352,7 +342,7 @@ impl Compiled {
                 let kept: Vec<(ColId, Expr)> = types.map(|(id, ty)| (id, hole(id, &ty))).collect();
                 compiled.placing(&kept)
             }
-            Op::Limit { input, .. } if gives_by_rounds(input) => Err("a LIMIT, which may end WITH RECURSIVE".into()),
+            Op::Limit { input, .. } if input.gives_by_rounds() => Err("a LIMIT, which may end WITH RECURSIVE".into()),
             Op::Limit { input, limit, offset } => {
                 let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
                 let (limit, offset) = (how.limit(limit, row_count::LIMIT)?, how.limit(offset, row_count::OFFSET)?);

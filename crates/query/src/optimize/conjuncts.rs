@@ -23,6 +23,11 @@ pub fn split(conditions: impl IntoIterator<Item = Expr>) -> Vec<Expr> {
     out
 }
 
+/// Whether a condition is false or null whatever the row.
+pub fn is_never_true(condition: &Expr) -> bool {
+    matches!(condition, Expr::Const { value, .. } if *value != Datum::Bool(true))
+}
+
 /// Whether a condition is false or null wherever all of these columns are null.
 pub fn rejects_nulls(condition: &Expr, columns: &ColSet) -> bool {
     match condition {

@@ -4,6 +4,7 @@
 use super::columns::{ColSet, free_columns, hole};
 use super::conjuncts::{equality_of, split};
 use super::facts::Statistics;
+use super::limits;
 use super::node::{JoinKind, Node, Op, SharedColumn};
 use super::subquery::Asked;
 use crate::pgcatalog::registry;
@@ -150,7 +151,9 @@ impl<'q> Converter<'q> {
             Plan::Limit { input, limit, offset, ties: false } => {
                 let input = Box::new(self.plan(input, true)?);
                 let (limit, offset) = (self.count(limit.as_ref())?, self.count(offset.as_ref())?);
-                Some(Node::new(Op::Limit { input, limit, offset }))
+                let mut node = Node::new(Op::Limit { input, limit, offset });
+                limits::through_unions(&mut node);
+                Some(node)
             }
             Plan::Limit { input, limit, offset, ties: true } => self.with_ties(input, limit.as_ref(), offset.as_ref()),
             Plan::Window { input, calls } => {

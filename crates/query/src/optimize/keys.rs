@@ -118,6 +118,16 @@ pub fn is_never_null(node: &Node, id: ColId) -> bool {
     }
 }
 
+/// Conditions on a node's rows, without asking for nulls where there are none.
+pub fn without_known_nulls(node: &Node, conditions: Vec<Expr>) -> Vec<Expr> {
+    let settled = |condition| match condition {
+        Expr::IsNull(inner) if is_never_null_expr(node, &inner) => Expr::bool(false),
+        Expr::IsNotNull(inner) if is_never_null_expr(node, &inner) => Expr::bool(true),
+        other => other,
+    };
+    conditions.into_iter().map(settled).filter(|condition| *condition != Expr::bool(true)).collect()
+}
+
 fn defines(input: &Node, exprs: &[(ColId, Expr)], id: ColId) -> bool {
     exprs.iter().any(|(own, expr)| *own == id && is_never_null_expr(input, expr))
 }

@@ -246,6 +246,16 @@ impl Node {
         }
     }
 
+    /// Whether rows of a recursion leave before all of them are there.
+    pub fn gives_by_rounds(&self) -> bool {
+        match &self.op {
+            Op::Recursive { .. } => true,
+            Op::Sort { .. } | Op::Aggregate { .. } | Op::Window { .. } => false,
+            Op::Shared { plan, .. } => plan.gives_by_rounds(),
+            _ => self.inputs().into_iter().any(Node::gives_by_rounds),
+        }
+    }
+
     pub fn inputs(&self) -> Vec<&Node> {
         match &self.op {
             Op::Scan { .. } | Op::Values { .. } | Op::Shared { .. } | Op::Recursive { .. } | Op::Working { .. } => {

@@ -5,11 +5,13 @@
 
 use super::classes::{Classes, carried_over};
 use super::columns::{ColSet, Definitions, column, hole, output, substitute, within};
-use super::conjuncts::{key_of, rejects_nulls, split};
+use super::conjuncts::{is_never_true, key_of, rejects_nulls, split};
 use super::eager;
 use super::facts::Statistics;
 use super::graph::{Graph, Leaf};
 use super::group_exprs;
+use super::having;
+use super::keys::without_known_nulls;
 use super::node::{JoinKind, Node, Op, Side};
 use super::profile::{ColumnProfile, Dependency, Profile, UniqueKey};
 use super::region::{Link, Region, Relation};
@@ -19,8 +21,6 @@ use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
 use std::cell::Cell;
 
-/// Who asks for groups by what they have together asks for exceptions.
-const HAVING_SHARE_MAX: f64 = 0.1;
 /// Values of a set, as nobody knows them.
 const SET_ROWS: f64 = 4.0;
 /// Different ones among all of them.
@@ -55,8 +55,13 @@ impl Placed {
         if conjuncts.is_empty() {
             return self;
         }
+        let share = selectivity::of_all(&conjuncts, &|id| self.profile.columns.get(&id));
+        self.filter_to(conjuncts, share)
+    }
+
+    /// The same, of which so many are expected.
+    fn filter_to(self, conjuncts: Vec<Expr>, share: f64) -> Placed {
         let Placed { node, mut profile } = self;
-        let share = selectivity::of_all(&conjuncts, &|id| profile.columns.get(&id));
         profile.rows *= share;
         Placed::new(node.filter(conjuncts), profile)
     }
@@ -79,6 +84,14 @@ impl Placement<'_> {
             Op::Join { .. } => self.region(node, conjuncts),
             Op::Scan { table, columns, mut filter } => {
                 filter.extend(split(conjuncts));
+                let scan = Node::new(Op::Scan { table, columns, filter: Vec::new() });
+                let filter = without_known_nulls(&scan, filter);
+                if filter.iter().any(is_never_true) {
+                    let (columns, rows) = (scan.columns(), Vec::new());
+                    let profile = of_values(&columns, 0.0);
+                    return Some(Placed::new(Node::new(Op::Values { columns, rows }), profile));
+                }
+                let Op::Scan { table, columns, .. } = scan.op else { panic!("it is a scan") };
                 let mut profile = Profile::of_table(&table, &columns, self.statistics);
                 let guess = selectivity::of_all(&filter, &|id| profile.columns.get(&id));
                 let sampled = self.statistics.sampled(&table, &columns, &filter);
@@ -143,17 +156,11 @@ impl Placement<'_> {
             aggregates.iter().map(|(id, call)| (*id, call.resolved.ty.clone())).collect();
         let dependent = dependent_groups(&groups, &profile);
         let of_groups = of_groups(&groups, &dependent, &aggregates, &profile);
+        let share = having::share(&above, &groups, &aggregates, &profile, &of_groups);
         let early = eager::groups_below_joins(&node, &profile, &groups, &aggregates, || self.fresh());
         let node =
             early.unwrap_or_else(|| Node::new(Op::Aggregate { input: Box::new(node), groups, dependent, aggregates }));
-        let groups = Placed::new(node, of_groups);
-        let most = groups.profile.rows * HAVING_SHARE_MAX;
-        let is_filtered = !above.is_empty();
-        let mut found = groups.filter(above);
-        if is_filtered {
-            found.profile.rows = found.profile.rows.min(most).max(1.0);
-            found.node.rows = found.profile.rows;
-        }
+        let found = Placed::new(node, of_groups).filter_to(above, share);
         if computed.is_empty() {
             return Some(found);
         }

@@ -8,6 +8,7 @@ use super::facts::Statistics;
 use super::keys::keys_of;
 use crate::plan::ColId;
 use ahash::AHashMap;
+use basalt_expr::Numeric;
 use basalt_types::{ColumnId, DataType, Datum, TableDef};
 
 /// Values of a column that nothing is known of, as a share of the rows.
@@ -148,6 +149,9 @@ pub fn number(ty: &DataType, value: &Datum) -> Option<f64> {
         Datum::I128(value) => Some(scaled(*value as f64)),
         Datum::F32(value) => Some(f64::from(*value)),
         Datum::F64(value) => Some(*value),
+        Datum::Bytes(digits) if matches!(ty.underlying(), DataType::Numeric(None)) => {
+            Numeric::decode(digits).ok()?.to_f64().ok()
+        }
         Datum::Null | Datum::Bytes(_) | Datum::Fixed16(_) => None,
     }
 }

@@ -1,7 +1,8 @@
 //! Takes columns away that nobody reads. Every row keeps a column where a scan would have none.
 
-use super::columns::{ColSet, add_columns_of};
-use super::node::{JoinKind, Node, Op, exprs_of};
+use super::columns::{ColSet, add_columns_of, column, output};
+use super::keys::is_unique;
+use super::node::{JoinKind, Key, Node, Op, exprs_of};
 use crate::plan::WindowCall;
 use basalt_expr::tree::Expr;
 
@@ -40,6 +41,11 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
             if let JoinKind::Mark { id, .. } = kind
                 && !needed.contains(id)
             {
+                prune(left, needed);
+                *node = std::mem::replace(&mut **left, Node::unit());
+                return;
+            }
+            if matches!(kind, JoinKind::Left | JoinKind::Single) && adds_nothing(right, keys, needed) {
                 prune(left, needed);
                 *node = std::mem::replace(&mut **left, Node::unit());
                 return;
@@ -87,6 +93,12 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
             prune(right, &of_right);
         }
     }
+}
+
+/// Whether each row has one partner at most in `right`, of which nobody reads a column.
+fn adds_nothing(right: &Node, keys: &[Key], needed: &ColSet) -> bool {
+    let plain = keys.iter().filter(|key| !key.null_safe).filter_map(|key| column(&key.right)).collect();
+    output(right).is_disjoint(needed) && is_unique(right, &plain)
 }
 
 fn with<'e>(needed: &ColSet, exprs: impl Iterator<Item = &'e Expr>) -> ColSet {

@@ -413,7 +413,7 @@ impl Finder<'_> {
             let op = comparison(function)?;
             let (value, op, compared) = match (term.compared_as(left), term.compared_as(right)) {
                 (Some(compared), None) => (right, op, compared),
-                (None, Some(compared)) => (left, mirrored(op), compared),
+                (None, Some(compared)) => (left, op.mirrored(), compared),
                 _ => return None,
             };
             if !ops.contains(&op) || self.settled.contains(&at) {
@@ -465,16 +465,5 @@ fn flag_of(term: &Term, condition: &Expr) -> Option<bool> {
         Expr::Not(flag) if term.ty.underlying() == &DataType::Bool && term.is(flag) => Some(false),
         flag if term.ty.underlying() == &DataType::Bool && term.is(flag) => Some(true),
         _ => None,
-    }
-}
-
-/// The same comparison with its sides changed.
-pub(super) fn mirrored(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Lt => CompareOp::Gt,
-        CompareOp::LtEq => CompareOp::GtEq,
-        CompareOp::Gt => CompareOp::Lt,
-        CompareOp::GtEq => CompareOp::LtEq,
-        op => op,
     }
 }

@@ -3,7 +3,6 @@
 //!
 //! What is seen: a condition that is the same; NOT NULL of what is compared; values and bounds that lie within the index's.
 
-use super::gather::mirrored;
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{CompareOp, DataType, Datum};
@@ -66,7 +65,7 @@ fn compared(expr: &Expr) -> Option<(&Expr, &Expr, CompareOp)> {
     let Expr::Call { function, args, .. } = expr else { return None };
     match (args.as_slice(), function.comparison()?) {
         ([of, value @ Expr::Const { .. }], op) => Some((of, value, op)),
-        ([value @ Expr::Const { .. }, of], op) => Some((of, value, mirrored(op))),
+        ([value @ Expr::Const { .. }, of], op) => Some((of, value, op.mirrored())),
         _ => None,
     }
 }

@@ -60,7 +60,7 @@ Filter int4eq(a.x, 2)
 ",
         ),
         (
-            "SELECT a.id FROM a LEFT JOIN b ON a.id = b.id AND b.x > 3 AND a.x > 1 WHERE a.id < 7",
+            "SELECT a.id, b.y FROM a LEFT JOIN b ON a.id = b.id AND b.x > 3 AND a.x > 1 WHERE a.id < 7",
             "
 Left on a.id = b.id where int4gt(a.x, 1)
   Scan a where int4lt(a.id, 7)
@@ -283,4 +283,84 @@ fn what_is_not_understood_has_no_tree() {
     for sql in cases {
         assert!(place.optimize(sql).is_err(), "{sql}");
     }
+}
+
+#[test]
+fn constraints_answer_for_rows() {
+    check(&[
+        // Each row has one partner at most, and nobody reads it.
+        ("SELECT a.x FROM a LEFT JOIN b ON a.x = b.id", "Scan a"),
+        ("SELECT a.x FROM a LEFT JOIN b ON a.x = b.id AND b.y > a.y", "Scan a"),
+        ("SELECT a.x FROM a LEFT JOIN (SELECT x, count(*) FROM b GROUP BY x) b ON b.x = a.x", "Scan a"),
+        ("SELECT count(*) FROM a LEFT JOIN b ON a.x = b.id", "Aggregate count\n  Scan a"),
+        // It may have several, or is read.
+        ("SELECT a.x FROM a LEFT JOIN b ON a.x = b.x", "Left on a.x = b.x\n  Scan a\n  Scan b"),
+        ("SELECT a.x, b.y FROM a LEFT JOIN b ON a.x = b.id", "Left on a.x = b.id\n  Scan a\n  Scan b"),
+        (
+            "SELECT a.x FROM a LEFT JOIN b ON a.x = b.id WHERE b.y > 1",
+            "Inner on a.x = b.id\n  Scan a\n  Scan b where int4gt(b.y, 1)",
+        ),
+        // A key is never null.
+        ("SELECT x FROM a WHERE id IS NOT NULL", "Scan a"),
+        ("SELECT x FROM a WHERE id IS NULL", "Values 0"),
+        ("SELECT x FROM a WHERE x IS NULL", "Scan a where IsNull(a.x)"),
+        ("SELECT x FROM a WHERE false", "Values 0"),
+        ("SELECT count(*) FROM a WHERE id IS NULL AND x > 1", "Aggregate count\n  Values 0"),
+    ]);
+}
+
+#[test]
+fn limits_reach_the_parts_of_unions() {
+    check(&[
+        (
+            "SELECT * FROM (SELECT x FROM a UNION ALL SELECT y FROM d) q OFFSET 1 LIMIT 3",
+            "
+Limit
+  UnionAll
+    Limit
+      Scan a
+    Limit
+      Scan d
+",
+        ),
+        (
+            "SELECT x, s FROM (SELECT x, s FROM a UNION ALL SELECT y, NULL FROM d UNION ALL VALUES (1, 'p')) q ORDER BY x DESC LIMIT 3",
+            "
+Limit
+  Sort #13
+    UnionAll
+      UnionAll
+        Limit
+          Sort a.x
+            Scan a
+        Limit
+          Sort d.y
+            Project null
+              Scan d
+      Values 1
+",
+        ),
+        // What the order asks for is computed of what is left.
+        (
+            "SELECT x + 1 FROM (SELECT x FROM a UNION ALL SELECT y FROM d) q ORDER BY x + 1 LIMIT 3",
+            "
+Limit
+  Sort #8
+    Project int4pl(#7, 1)
+      UnionAll
+        Scan a
+        Scan d
+",
+        ),
+        (
+            "SELECT x FROM (SELECT x FROM a UNION SELECT y FROM d) q LIMIT 3",
+            "
+Limit
+  Aggregate by #7
+    UnionAll
+      Scan a
+      Scan d
+",
+        ),
+    ]);
 }
