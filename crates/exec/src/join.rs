@@ -17,11 +17,12 @@ pub use probe::{Kind, Probe};
 
 use crate::aggregate::keys::Form;
 use crate::batch::{Batch, Work};
+use crate::crew::{self, Helpers, Job};
 use crate::error::{Error, Result};
 use crate::gather::taken;
 use crate::program::{Field, Place};
 use crate::spill::bytes_of;
-use crate::stop::{check, pieces};
+use crate::stop::{Stop, check, pieces};
 use arrow_array::Array;
 use basalt_types::batch::own;
 use basalt_types::vector::Vector;
@@ -30,6 +31,8 @@ use lookup::Lookup;
 use ordered::Ordered;
 use std::sync::Arc;
 
+/// From so many rows on a table is made by several threads: waking one takes as long as a few thousand rows.
+const SHARED_ROWS_MIN: usize = 1 << 15;
 /// More rows cannot be counted.
 const ROWS_MAX: usize = u32::MAX as usize - 2;
 
@@ -70,6 +73,8 @@ pub struct Building {
     parts: Vec<Part>,
     rows: usize,
     bytes: usize,
+    /// Of each column of the payload.
+    column_bytes: Vec<usize>,
 }
 
 struct Part {
@@ -90,7 +95,8 @@ impl Part {
 
 impl Building {
     pub fn new(spec: &Arc<Spec>) -> Building {
-        Building { spec: spec.clone(), parts: Vec::new(), rows: 0, bytes: 0 }
+        let column_bytes = vec![0; spec.payload.len()];
+        Building { spec: spec.clone(), parts: Vec::new(), rows: 0, bytes: 0, column_bytes }
     }
 
     pub fn bytes(&self) -> usize {
@@ -114,9 +120,13 @@ impl Building {
     }
 
     fn push(&mut self, part: Part) {
-        // A key that is payload, too, is held once.
-        let own = self.spec.payload.iter().zip(&part.payload).filter(|(place, _)| !self.spec.keys.contains(place));
-        self.bytes += part.keys.iter().chain(own.map(|(_, column)| column)).map(bytes_of).sum::<usize>();
+        self.bytes += part.keys.iter().map(bytes_of).sum::<usize>();
+        for ((place, column), all) in self.spec.payload.iter().zip(&part.payload).zip(&mut self.column_bytes) {
+            let bytes = bytes_of(column);
+            *all += bytes;
+            // A key that is payload, too, is held once.
+            self.bytes += if self.spec.keys.contains(place) { 0 } else { bytes };
+        }
         self.rows += part.rows;
         self.parts.push(part);
     }
@@ -125,30 +135,76 @@ impl Building {
     pub fn table_bytes(&self) -> usize {
         const OF_MATCHES: usize = 4 * size_of::<u32>();
         let of_order = self.spec.ordered_by.map_or(0, |_| Ordered::ROW_BYTES);
-        let column = |at: usize| self.parts.iter().map(|part| bytes_of(&part.payload[at])).sum::<usize>();
-        let largest = (0..self.spec.fields.len()).map(column).max().unwrap_or(0);
+        let largest = self.column_bytes.iter().copied().max().unwrap_or(0);
         largest + self.rows * (OF_MATCHES + of_order) + Lookup::bytes_expected(&self.spec, &self.parts, self.rows)
     }
 
     pub fn merge(&mut self, other: Building) {
         self.rows += other.rows;
         self.bytes += other.bytes;
+        self.column_bytes.iter_mut().zip(other.column_bytes).for_each(|(all, bytes)| *all += bytes);
         self.parts.extend(other.parts);
     }
 
-    pub fn finish(self) -> Result<Table> {
-        let Building { spec, mut parts, rows, .. } = self;
-        if rows > ROWS_MAX {
+    /// Workers took turns. Rows of a table that is in the order of its key are put in that order again: their numbers are
+    /// then their places.
+    fn put_in_order(&mut self) -> Result<()> {
+        if self.rows > ROWS_MAX {
             return Err(Error::Beyond("more rows than a join can hold"));
         }
-        // Workers took turns. Rows of a table that is in the order of its key are put in that order again: their numbers
-        // are then their places.
-        if let [_] = spec.keys.as_slice() {
-            parts.sort_by_key(Part::first);
+        if let [_] = self.spec.keys.as_slice() {
+            self.parts.sort_by_key(Part::first);
         }
-        let (lookup, of_rows) = Lookup::build(&spec, &parts, rows)?;
-        let has_null = of_rows.contains(&0);
-        let matches = Matches::new(of_rows)?;
+        Ok(())
+    }
+
+    /// Whether it is worth it that several threads make the table, and what it takes of memory that they do not go column
+    /// by column.
+    pub fn shared_bytes(&self) -> Option<usize> {
+        let is_worth_it = self.rows >= SHARED_ROWS_MIN && !self.spec.keys.is_empty() && !self.spec.fields.is_empty();
+        is_worth_it.then(|| self.column_bytes.iter().sum())
+    }
+
+    /// As [`Building::finish`], with others that help.
+    pub fn finish_with(mut self, helpers: &dyn Helpers, stop: &Stop) -> Result<Table> {
+        self.put_in_order()?;
+        let Building { spec, mut parts, rows, .. } = self;
+        let mut columns: Vec<Vec<Vector>> = spec.fields.iter().map(|_| Vec::with_capacity(parts.len())).collect();
+        for part in &mut parts {
+            columns.iter_mut().zip(part.payload.drain(..)).for_each(|(column, own)| column.push(own));
+        }
+        // What was put together is let go of by whoever did it: there are many pieces.
+        let of_keys = spec.clone();
+        let mut jobs: Vec<Job<Assembled>> =
+            vec![Box::new(move || Ok(Assembled::Keys(Box::new(Placed::of(&of_keys, &parts, rows)?))))];
+        jobs.extend(columns.into_iter().zip(&spec.fields).map(|(column, field)| -> Job<Assembled> {
+            let field = field.clone();
+            Box::new(move || concat::concat(&column.iter().collect::<Vec<_>>(), &field).map(Assembled::Column))
+        }));
+        let (mut placed, mut payload) = (None, Vec::with_capacity(spec.fields.len()));
+        for done in crew::all(helpers, stop, jobs)? {
+            match done {
+                Assembled::Keys(keys) => placed = Some(*keys),
+                Assembled::Column(column) => payload.push(column),
+            }
+        }
+        let mut placed = placed.expect("one job is that of keys");
+        if let Matches::Unique(order @ Some(_)) = &mut placed.matches {
+            let rows = Arc::new(order.take().unwrap_or_default());
+            let job = |column: Vector| -> Job<Vector> {
+                let rows = rows.clone();
+                Box::new(move || taken(&column, &rows))
+            };
+            payload = crew::all(helpers, stop, payload.into_iter().map(job).collect())?;
+            *order = Some(Arc::unwrap_or_clone(rows));
+        }
+        placed.table(&spec, payload, rows)
+    }
+
+    pub fn finish(mut self) -> Result<Table> {
+        self.put_in_order()?;
+        let Building { spec, mut parts, rows, .. } = self;
+        let placed = Placed::of(&spec, &parts, rows)?;
         // What is put together is not kept twice.
         for part in &mut parts {
             part.keys.clear();
@@ -158,11 +214,37 @@ impl Building {
         for field in &spec.fields {
             let column: Vec<Vector> = parts.iter_mut().filter_map(|part| part.payload.pop()).collect();
             let all = concat::concat(&column.iter().collect::<Vec<_>>(), field)?;
-            payload.push(match &matches {
+            payload.push(match &placed.matches {
                 Matches::Unique(Some(order)) => taken(&all, order)?,
                 _ => all,
             });
         }
+        placed.table(&spec, payload, rows)
+    }
+}
+
+/// What a table is made of.
+enum Assembled {
+    Keys(Box<Placed>),
+    Column(Vector),
+}
+
+/// Where the rows of each key are.
+struct Placed {
+    lookup: Lookup,
+    matches: Matches,
+    has_null: bool,
+}
+
+impl Placed {
+    fn of(spec: &Spec, parts: &[Part], rows: usize) -> Result<Placed> {
+        let (lookup, of_rows) = Lookup::build(spec, parts, rows)?;
+        let has_null = of_rows.contains(&0);
+        Ok(Placed { lookup, matches: Matches::new(of_rows)?, has_null })
+    }
+
+    fn table(self, spec: &Spec, payload: Vec<Vector>, rows: usize) -> Result<Table> {
+        let Placed { lookup, matches, has_null } = self;
         let ordered = match (spec.ordered_by, &matches) {
             (Some(column), Matches::Several { starts, rows, .. }) => {
                 Ordered::of(column, &payload[column], starts, rows)?

@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod batch;
+pub mod crew;
 mod domain;
 mod error;
 mod gather;

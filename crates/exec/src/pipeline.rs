@@ -21,6 +21,7 @@ pub use explain::{Effort, Operator, Recursion, Report, ReportedSink, ReportedSou
 use crate::aggregate::rows::DealtRows;
 use crate::aggregate::{self, Aggregation};
 use crate::batch::{Batch, Work};
+use crate::crew::Helpers;
 use crate::error::{Error, Result};
 use crate::join::{self, Building, Marks};
 use crate::memory::{Account, Memory, Reservation};
@@ -159,6 +160,7 @@ pub struct Surroundings {
     pub memory: Arc<dyn Memory>,
     pub temp: Arc<TempSpace>,
     pub clock: Arc<dyn Clock>,
+    pub helpers: Arc<dyn Helpers>,
 }
 
 /// A plan that runs, pipeline after pipeline.

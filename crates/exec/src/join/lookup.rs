@@ -23,6 +23,9 @@ use basalt_types::widest;
 const BITS_PER_ROW_MAX: u64 = 256;
 const BITS_MIN: u64 = 1 << 20;
 const BITS_MAX: u64 = 1 << 30;
+/// Slots of a table of packed keys.
+const SLOTS_MIN: usize = 1024;
+const SLOTS_AT_ONCE_MAX: usize = 1 << 17;
 
 pub(super) enum Lookup {
     Ranked(Packing, Ranks),
@@ -83,7 +86,7 @@ impl Lookup {
             }
             return Ok((lookup, of_rows));
         }
-        let mut slots = Slots::new();
+        let mut slots = Slots::expecting(rows);
         let mut of_rows = Vec::with_capacity(rows);
         for part in parts {
             check()?;
@@ -279,8 +282,10 @@ ranked!(rank_i32, i32);
 ranked!(rank_i64, i64);
 
 impl Slots {
-    fn new() -> Slots {
-        Slots { slots: vec![(0, 0); 1024], used: 0, seed: seed() }
+    /// Few keys have room at once; many may be few different ones.
+    fn expecting(keys: usize) -> Slots {
+        let slots = keys.saturating_mul(2).clamp(SLOTS_MIN, SLOTS_AT_ONCE_MAX).next_power_of_two();
+        Slots { slots: vec![(0, 0); slots], used: 0, seed: seed() }
     }
 
     #[inline]

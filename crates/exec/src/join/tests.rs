@@ -1,6 +1,7 @@
 //! Joins give the pairs that comparing every row with every other gives.
 
 use super::*;
+use crate::crew::tests::Threads;
 use crate::program::{Program, logical};
 use crate::testing::{Rows, op};
 use arrow_array::cast::AsArray;
@@ -57,6 +58,11 @@ fn joined_by(
     pairs
 }
 
+/// By one thread, or with another.
+fn finished(built: Building, shared: bool) -> Result<Table> {
+    if shared { built.finish_with(&Threads(1), &Stop::default()) } else { built.finish() }
+}
+
 /// With the rows of a key in the order of what the residual compares, or without.
 fn joined_as(
     left: &Rows,
@@ -83,7 +89,7 @@ fn joined_as(
     }
     let [mut built, other] = workers;
     built.merge(other);
-    let table = Arc::new(built.finish()?);
+    let table = Arc::new(finished(built, residual)?);
 
     program = Program::new(left.fields.clone());
     let partner = program.payload(0, 0, right.fields[ID].clone());
@@ -145,7 +151,7 @@ fn marked_by(
     batch.filter(&[few], &mut work)?;
     batch.compact();
     built.add(&mut batch, &mut work)?;
-    let table = Arc::new(built.finish()?);
+    let table = Arc::new(finished(built, !residual)?);
 
     let mut program = Program::new(right.fields.clone());
     let value = program.payload(0, 1, left.fields[1].clone());

@@ -373,6 +373,15 @@ impl Running {
         self.is_shared && rows.is_worth_parting(window)
     }
 
+    /// A table, by several threads if there is something to share and room for it.
+    fn table(&self, built: Building, held: &mut Reservation) -> Result<join::Table> {
+        let shared = built.shared_bytes().filter(|_| self.workers.load(Ordering::Relaxed) > 1);
+        match shared.is_some_and(|bytes| held.reach(held.bytes() + bytes)) {
+            true => built.finish_with(&*self.around.helpers, &self.around.stop),
+            false => built.finish(),
+        }
+    }
+
     fn put_together(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
         if made.iter().any(|made| matches!(made, Made::Dealt(_))) {
             return self.parted(made, held);
@@ -409,7 +418,7 @@ impl Running {
         }
         Ok(Together::Held(Box::new(match all {
             Made::Groups(groups) => Held::Groups(Arc::new(groups.finish()?)),
-            Made::Built(built) => Held::Table(Arc::new(built.finish()?)),
+            Made::Built(built) => Held::Table(Arc::new(self.table(built, held)?)),
             Made::Marked(marks) => Held::Marks(marks),
             Made::Rows(rows) => match &self.pipeline.sink {
                 Sink::Window { window, .. } if self.is_parted(&rows, window) => {

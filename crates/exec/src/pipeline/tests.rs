@@ -1,6 +1,7 @@
 //! Executions that have no room write to disk and give what those give that have.
 
 use super::*;
+use crate::crew::tests::Threads;
 use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
 use crate::testing::{Rows, op};
 use basalt_engine::{Engine, EngineConfig};
@@ -132,6 +133,7 @@ impl Machine {
             memory,
             temp: TempSpace::open(fs, &self.tmp(), u64::MAX).unwrap(),
             clock: Os::real().clock,
+            helpers: Arc::new(Threads(2)),
         }
     }
 

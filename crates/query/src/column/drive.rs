@@ -6,6 +6,7 @@ use crate::run::{BATCH_ROWS_MAX, Outlet, QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::{ArrayRef, RecordBatch};
 use basalt_exec::Error;
+use basalt_exec::crew::Helpers;
 use basalt_exec::memory::Memory;
 use basalt_exec::pipeline::{Execution, Pipelines, Progress, Running, Surroundings, Worker};
 use basalt_sched::fair::{Statement, Turn};
@@ -35,6 +36,29 @@ impl Memory for QueriesMemory {
     }
 }
 
+/// The query runtime's other threads, each of which helps a statement when it is its turn.
+struct Threads {
+    handle: tokio::runtime::Handle,
+    turns: Arc<Statement>,
+    others: usize,
+}
+
+impl Helpers for Threads {
+    fn call(&self, help: Arc<dyn Fn() + Send + Sync>) {
+        for _ in 0..self.others {
+            let (turn, help) = (self.turns.turn(), help.clone());
+            self.handle.spawn(turn.take(move || help()));
+        }
+        wake_others(&self.handle);
+    }
+}
+
+/// A thread keeps what it spawned last to itself, and wakes no other for it: with one behind them, tasks are where others
+/// find them, at once.
+fn wake_others(handle: &tokio::runtime::Handle) {
+    handle.spawn(std::future::ready(()));
+}
+
 /// How an execution came to its end.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
@@ -57,6 +81,11 @@ impl QueryRuntime {
             clock: ctx.system.db.os().clock.clone(),
             memory: Arc::new(QueriesMemory { pool, bytes_max, held }),
             temp: self.temp().clone(),
+            helpers: Arc::new(Threads {
+                handle: self.handle().clone(),
+                turns: ctx.turns.clone(),
+                others: self.config().workers.saturating_sub(1),
+            }),
         };
         Execution::of(pipelines, around)
     }
@@ -125,10 +154,8 @@ impl QueryRuntime {
         for _ in 1..running.parallelism(self.config().workers) {
             workers.spawn_on(work(running.worker(), running.clone(), way.clone(), turns.turn()), self.handle());
         }
-        // A thread keeps what it spawned last to itself, and wakes no other for it: with one behind them, workers are
-        // where others find them, at once.
         if !workers.is_empty() {
-            self.handle().spawn(std::future::ready(()));
+            wake_others(self.handle());
         }
         // One of them is this task: a pipeline with little to do wakes nobody.
         match work(running.worker(), running.clone(), way.clone(), turns.turn()).await? {

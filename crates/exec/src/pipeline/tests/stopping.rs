@@ -1,6 +1,7 @@
 //! An execution looks at the stop flag all the time, and ends wherever it finds it set.
 
 use super::*;
+use crate::crew::Nobody;
 use crate::stop::gaps;
 
 /// Processor time between two looks, of the least of some rounds: twice of what is promised, since a processor that
@@ -36,6 +37,7 @@ fn run(machine: &Machine, plan: &Plan, stop: &Stop) -> (Result<()>, Duration) {
         memory: memory.clone(),
         temp: TempSpace::open(Os::real().fs, &machine.dir.path().join("tmp"), u64::MAX).unwrap(),
         clock: Arc::new(Ticks::default()),
+        helpers: Arc::new(Nobody),
     };
     let mut execution = Execution::new(plan, around).expect("a plan for the engine");
     let mut ended = Ok(());
