@@ -495,17 +495,17 @@ fn same_rows(columns: &[SetColumn]) -> Option<Vec<Expr>> {
     columns.iter().map(same).collect()
 }
 
-fn bigint(value: i64) -> Expr {
+pub fn bigint(value: i64) -> Expr {
     Expr::Const { value: Datum::I64(value), ty: DataType::Int8 }
 }
 
 /// `a <= b`, of bigints.
-fn at_most(a: Expr, b: Expr) -> Option<Expr> {
+pub fn at_most(a: Expr, b: Expr) -> Option<Expr> {
     let found = resolve_operator("<=", Some(&DataType::Int8), &DataType::Int8).ok()?;
     Some(Expr::Call { function: found.function, args: vec![a, b], ty: DataType::Bool })
 }
 
-fn ranked(ranking: Ranking, partition_by: Vec<Expr>, order_by: Vec<plan::SortKey>) -> plan::WindowCall {
+pub fn ranked(ranking: Ranking, partition_by: Vec<Expr>, order_by: Vec<plan::SortKey>) -> plan::WindowCall {
     plan::WindowCall {
         function: plan::WindowFunction::Ranking(ranking),
         ty: DataType::Int8,

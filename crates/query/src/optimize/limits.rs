@@ -9,14 +9,19 @@ use basalt_types::{DataType, Datum};
 /// Limits what a limit reads, where that is a union.
 pub fn through_unions(limit: &mut Node) {
     let Op::Limit { input, limit, offset } = &mut limit.op else { return };
-    let count = |expr: &Option<Expr>| match expr {
-        Some(Expr::Const { value: Datum::I64(count @ 0..), .. }) => Some(*count),
+    if let Some((_, last)) = wanted(limit.as_ref(), offset.as_ref()) {
+        limit_parts(input, Vec::new(), last);
+    }
+}
+
+/// How many rows a limit passes over, and how many come up to its last one; `None` where that is not known, or it has no end.
+pub fn wanted(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<(i64, i64)> {
+    let count = |expr: &Expr| match expr {
+        Expr::Const { value: Datum::I64(count @ 0..), .. } => Some(*count),
         _ => None,
     };
-    let offset = if offset.is_none() { Some(0) } else { count(offset) };
-    if let Some(rows) = count(limit).zip(offset).and_then(|(limit, offset)| limit.checked_add(offset)) {
-        limit_parts(input, Vec::new(), rows);
-    }
+    let offset = offset.map_or(Some(0), count)?;
+    Some((offset, count(limit?)?.checked_add(offset)?))
 }
 
 /// The rows of a node that come first by these keys, whichever these are without any, are all that is needed.

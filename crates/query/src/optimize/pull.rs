@@ -7,11 +7,14 @@
 
 use super::columns::{ColSet, Definitions, add_columns_of, free_columns, hole, output, refers, substitute, within};
 use super::conjuncts::equality;
-use super::convert::Converter;
+use super::convert::{Converter, at_most, bigint, ranked};
 use super::domain::{Domain, domain};
+use super::limits;
 use super::node::{JoinKind, Node, Op};
-use crate::plan::{AggregateCall, ColId};
+use crate::plan::{AggregateCall, ColId, SetColumn};
 use basalt_expr::tree::Expr;
+use basalt_expr::window::Ranking;
+use basalt_types::DataType;
 
 /// A tree without outer columns, and the conditions over both that came out of it. `repeats`: whether a row may come
 /// more often than before, or less often, if only it comes.
@@ -73,8 +76,114 @@ impl Pull<'_, '_> {
             Op::Aggregate { input, groups, aggregates, .. } if !groups.is_empty() => {
                 self.aggregate(*input, groups, aggregates)
             }
+            Op::Limit { input, limit, offset } => self.limit(*input, limit, offset, repeats),
+            Op::Window { input, mut calls } => {
+                let exprs = calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()).collect();
+                let (input, pulled) = self.pinned(*input, exprs)?;
+                let inner = self.inner_sides(&pulled)?;
+                calls.iter_mut().for_each(|(_, call)| call.partition_by.extend(inner.iter().cloned()));
+                Some((Node::new(Op::Window { input: Box::new(input), calls }), pulled))
+            }
+            // Whoever needs an order has it below.
+            Op::Sort { input, .. } => self.node(*input, repeats),
+            Op::UnionAll { left, right, columns } => self.union(*left, *right, columns),
             _ => None,
         }
+    }
+
+    /// The first rows for each outer row: those of the first ranks among the rows that are equal in what outer rows are
+    /// compared with.
+    fn limit(
+        &mut self,
+        input: Node,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+        repeats: bool,
+    ) -> Option<(Node, Vec<Expr>)> {
+        let (input, mut keys) = match input.op {
+            // What is computed of a row is none of a limit's business.
+            Op::Project { input, exprs } => {
+                let input = Node::new(Op::Limit { input, limit, offset });
+                return self.project(input, exprs, repeats);
+            }
+            Op::Sort { input, keys } => (*input, keys),
+            op => (Node::new(op), Vec::new()),
+        };
+        let (first, last) = limits::wanted(limit.as_ref(), offset.as_ref())?;
+        let (input, pulled) = self.pinned(input, keys.iter_mut().map(|key| &mut key.expr).collect())?;
+        let rank = self.converter.fresh();
+        let call = ranked(Ranking::RowNumber, self.inner_sides(&pulled)?, keys);
+        let ranks = Node::new(Op::Window { input: Box::new(input), calls: vec![(rank, call)] });
+        let rank = hole(rank, DataType::Int8);
+        let beyond = (first > 0).then(|| at_most(bigint(first.saturating_add(1)), rank.clone()));
+        let wanted = beyond.into_iter().chain([at_most(rank, bigint(last))]);
+        Some((ranks.filter(wanted.collect::<Option<Vec<Expr>>>()?), pulled))
+    }
+
+    fn union(&mut self, left: Node, right: Node, columns: Vec<SetColumn>) -> Option<(Node, Vec<Expr>)> {
+        (unions(&left) + unions(&right) < UNIONS_MAX).then_some(())?;
+        let mut used = free_columns(&left);
+        used.extend(free_columns(&right));
+        let sides = [&left, &right].map(|side| self.pinned(side.clone(), Vec::new()));
+        if let [Some(left), Some(right)] = sides
+            && let Some(united) = self.united(left, right, columns.clone())
+        {
+            return Some(united);
+        }
+        // Each meets all that one of them asks of an outer row.
+        let [left, right] = [left, right].map(|side| {
+            let (side, pulled) = self.node(side, false)?;
+            let (side, _, pulled) = self.localized(side, pulled, used.clone())?;
+            Some((side, pulled))
+        });
+        self.united(left?, right?, columns)
+    }
+
+    /// Two sides that compare the same of an outer row, each with something of its own.
+    fn united(
+        &mut self,
+        (left, of_left): (Node, Vec<Expr>),
+        (right, mut of_right): (Node, Vec<Expr>),
+        mut columns: Vec<SetColumn>,
+    ) -> Option<(Node, Vec<Expr>)> {
+        (of_left.len() == of_right.len()).then_some(())?;
+        let passed = |node: &Node| node.columns().into_iter().map(|(id, ty)| (id, hole(id, ty))).collect::<Vec<_>>();
+        let (mut left_exprs, mut right_exprs) = (passed(&left), passed(&right));
+        let mut pulled = Vec::with_capacity(of_left.len());
+        for condition in of_left {
+            let id = self.converter.fresh();
+            let (own, condition) = self.named(&condition, id)?;
+            let mut found = None;
+            for (at, other) in of_right.iter().enumerate() {
+                let (other, named) = self.named(other, id)?;
+                if named == condition {
+                    found = Some((at, other));
+                }
+            }
+            let (at, other) = found?;
+            of_right.remove(at);
+            let (ty, ids) = (own.ty(), (self.converter.fresh(), self.converter.fresh()));
+            left_exprs.push((ids.0, own));
+            right_exprs.push((ids.1, other));
+            columns.push(SetColumn { id, left: ids.0, right: ids.1, ty });
+            pulled.push(condition);
+        }
+        let (left, right) = (Box::new(left.project(left_exprs)), Box::new(right.project(right_exprs)));
+        Some((Node::new(Op::UnionAll { left, right, columns }), pulled))
+    }
+
+    /// The inner side of a condition, and the condition with a column in its place, which comes first.
+    fn named(&self, condition: &Expr, id: ColId) -> Option<(Expr, Expr)> {
+        let (left, right, equal, null_safe) = equality(condition)?;
+        let inner = self.inner_side(condition)?;
+        let (column, outer) = (hole(id, inner.ty()), if inner == left { right } else { left });
+        // Of two types the function knows which is which.
+        (column.ty() == outer.ty()).then_some(())?;
+        let named = match null_safe {
+            true => Expr::IsDistinct { left: Box::new(column), right: Box::new(outer.clone()), equal, negated: true },
+            false => Expr::Call { function: equal, args: vec![column, outer.clone()], ty: DataType::Bool },
+        };
+        Some((inner.clone(), named))
     }
 
     fn project(&mut self, input: Node, mut exprs: Vec<(ColId, Expr)>, repeats: bool) -> Option<(Node, Vec<Expr>)> {
@@ -139,21 +248,9 @@ impl Pull<'_, '_> {
         mut groups: Vec<(ColId, Expr)>,
         mut aggregates: Vec<(ColId, AggregateCall)>,
     ) -> Option<(Node, Vec<Expr>)> {
-        let (mut input, mut pulled) = self.node(input, false)?;
-        let mut used = ColSet::new();
-        groups.iter().for_each(|(_, expr)| add_columns_of(expr, &mut used));
-        aggregates.iter().flat_map(|(_, call)| super::node::exprs_of(call)).for_each(|expr| {
-            add_columns_of(expr, &mut used);
-        });
-        used.retain(|id| self.free.contains(id));
-        if !used.is_empty() || !pulled.iter().all(|condition| self.inner_side(condition).is_some()) {
-            let definitions;
-            (input, definitions, pulled) = self.localized(input, pulled, used)?;
-            let groups = groups.iter_mut().map(|(_, expr)| expr);
-            for expr in groups.chain(aggregates.iter_mut().flat_map(|(_, call)| call.exprs_mut())) {
-                *expr = substitute(std::mem::replace(expr, Expr::bool(false)), &definitions);
-            }
-        }
+        let of_groups = groups.iter_mut().map(|(_, expr)| expr);
+        let exprs = of_groups.chain(aggregates.iter_mut().flat_map(|(_, call)| call.exprs_mut())).collect();
+        let (input, pulled) = self.pinned(input, exprs)?;
         let mut conditions = Vec::with_capacity(pulled.len());
         for condition in pulled {
             let inner = self.inner_side(&condition)?.clone();
@@ -172,6 +269,27 @@ impl Pull<'_, '_> {
             conditions.push(condition.rewrite(&mut |node| if node == inner { group.clone() } else { node }));
         }
         Some((input.aggregate(groups, aggregates), conditions))
+    }
+
+    /// A node where rows of different outer rows are told apart: expressions over it without outer columns, and conditions
+    /// that are equalities with an inner side.
+    fn pinned(&mut self, input: Node, exprs: Vec<&mut Expr>) -> Option<(Node, Vec<Expr>)> {
+        let (mut input, mut pulled) = self.node(input, false)?;
+        let mut used = ColSet::new();
+        exprs.iter().for_each(|expr| add_columns_of(expr, &mut used));
+        used.retain(|id| self.free.contains(id));
+        if !used.is_empty() || !pulled.iter().all(|condition| self.inner_side(condition).is_some()) {
+            let definitions;
+            (input, definitions, pulled) = self.localized(input, pulled, used)?;
+            for expr in exprs {
+                *expr = substitute(std::mem::replace(expr, Expr::bool(false)), &definitions);
+            }
+        }
+        Some((input, pulled))
+    }
+
+    fn inner_sides(&self, conditions: &[Expr]) -> Option<Vec<Expr>> {
+        conditions.iter().map(|condition| self.inner_side(condition).cloned()).collect()
     }
 
     /// Of an equality with outer columns the side that has none.
@@ -202,6 +320,14 @@ impl Pull<'_, '_> {
         let residual = inside.into_iter().map(named).collect();
         Some((domain.join(node, JoinKind::Inner, residual), definitions, conditions))
     }
+}
+
+/// Unions within each other: each is tried twice.
+const UNIONS_MAX: usize = 12;
+
+fn unions(node: &Node) -> usize {
+    let own = usize::from(matches!(node.op, Op::UnionAll { .. }));
+    own + node.inputs().into_iter().map(unions).sum::<usize>()
 }
 
 /// Adds the columns of `input` that conditions above refer to.

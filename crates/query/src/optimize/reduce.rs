@@ -3,6 +3,7 @@
 //!
 //! The partner's side is computed twice for it, which is worth little beside what is not grouped.
 
+use super::columns::hole;
 use super::node::{JoinKind, Key, Node, Op, Side};
 use crate::plan::ColId;
 use basalt_expr::tree::Expr;
@@ -60,10 +61,20 @@ fn by_partner(groups: &mut Node, partner: &Node, keys: Vec<Key>) {
     *input = Node { op, rows: (rows * share).max(1.0) };
 }
 
-/// The input of the aggregate whose groups a node gives, and which of the node's columns are which groups.
+/// The input of the aggregate whose groups a node gives, or of the window whose partitions, and which of the node's columns
+/// are which of what tells these apart.
 fn aggregate_of(node: &mut Node) -> Option<(&mut Node, Vec<(ColId, Expr)>)> {
     match &mut node.op {
         Op::Aggregate { input, groups, .. } if !groups.is_empty() => Some((input, groups.clone())),
+        // Whole partitions go, or none of their rows.
+        Op::Window { input, calls } => {
+            let is_key = |(id, ty): &(ColId, DataType)| {
+                calls.iter().all(|(_, call)| call.partition_by.contains(&hole(*id, ty.clone())))
+            };
+            let keys = input.columns().into_iter().filter(is_key).map(|(id, ty)| (id, hole(id, ty)));
+            let keys: Vec<(ColId, Expr)> = keys.collect();
+            (!keys.is_empty()).then_some((input, keys))
+        }
         Op::Filter { input, .. } => aggregate_of(input),
         Op::Project { input, exprs } => {
             let (input, groups) = aggregate_of(input)?;

@@ -12,6 +12,7 @@ use super::columns::{ColSet, Definitions, columns_of, hole, output, substitute};
 use super::conjuncts::{comparison_of, equality, equality_of, key_of, split};
 use super::convert::Converter;
 use super::keys::{is_never_null_expr, is_unique};
+use super::limits;
 use super::node::{JoinKind, Key, Node, Op};
 use super::pull::decorrelated;
 use crate::plan::{self, AggregateCall, ColId, Plan, Subquery, SubqueryKind};
@@ -153,6 +154,7 @@ impl Converter<'_> {
                 if always_has_a_row(&right) {
                     return Some(Expr::bool(true));
                 }
+                let right = without_limit(right);
                 let (right, condition) = decorrelated(self, &asked.node, right, true)?;
                 let id = self.fresh();
                 asked.join(right, JoinKind::Mark { id, null_aware: false }, condition);
@@ -177,6 +179,7 @@ impl Converter<'_> {
         if always_has_a_row(&right) {
             return Some(negated.then(|| Expr::bool(false)));
         }
+        let right = without_limit(right);
         let (right, condition) = decorrelated(self, &asked.node, right, true)?;
         asked.join(right, if negated { JoinKind::Anti } else { JoinKind::Semi }, condition);
         Some(None)
@@ -418,6 +421,18 @@ fn always_has_a_row(node: &Node) -> bool {
         Op::Aggregate { groups, .. } => groups.is_empty(),
         Op::Project { input, .. } => always_has_a_row(input),
         _ => false,
+    }
+}
+
+/// Whether there is a row does not depend on how many are wanted, as long as the first one is.
+fn without_limit(node: Node) -> Node {
+    match node.op {
+        Op::Limit { input, limit, offset }
+            if matches!(limits::wanted(limit.as_ref(), offset.as_ref()), Some((0, 1..))) =>
+        {
+            *input
+        }
+        op => Node { op, ..node },
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::database::Rows;
 use crate::optimize::node::{JoinKind, Key, Node, Op};
-use crate::plan::{AggregateCall, ColId, SortKey};
+use crate::plan::{AggregateCall, ColId, SortKey, WindowCall, WindowFunction};
 use ahash::AHashMap;
 use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::operators::compare_datums;
 use basalt_expr::tree::Expr;
+use basalt_expr::window::Ranking;
 use basalt_types::{DataType, Datum, ObjectId};
 use std::cmp::Ordering;
 
@@ -67,7 +68,7 @@ impl Interpreter {
             }
             Op::Sort { input, keys } => self.sorted(self.node(input)?, keys)?.rows,
             Op::ProjectSet { .. } => return Err("sets are not interpreted".to_string()),
-            Op::Window { .. } => return Err("windows are not interpreted".to_string()),
+            Op::Window { input, calls } => self.numbered(self.node(input)?, calls)?,
             Op::Limit { input, limit, offset } => {
                 let count = |expr: &Option<Expr>, otherwise: usize| match expr {
                     Some(expr) => Ok(match self.value(expr, &[], &[])? {
@@ -88,6 +89,29 @@ impl Interpreter {
             }
         };
         Ok(Table { columns, rows })
+    }
+
+    /// With row numbers; other windows are not interpreted.
+    fn numbered(&self, table: Table, calls: &[(ColId, WindowCall)]) -> Result<Rows> {
+        let [(_, call)] = calls else { return Err("windows are not interpreted".to_string()) };
+        if call.function != WindowFunction::Ranking(Ranking::RowNumber) {
+            return Err("windows are not interpreted".to_string());
+        }
+        let columns = table.columns.clone();
+        let partition: Vec<&Expr> = call.partition_by.iter().collect();
+        let mut rows = Rows::new();
+        let mut numbers: Vec<(Vec<Datum>, i64)> = Vec::new();
+        for mut row in self.sorted(table, &call.order_by)?.rows {
+            let of = self.values(&partition, &columns, &row)?;
+            let known = numbers.iter().position(|(known, _)| *known == of).unwrap_or(numbers.len());
+            if known == numbers.len() {
+                numbers.push((of, 0));
+            }
+            numbers[known].1 += 1;
+            row.push(Datum::I64(numbers[known].1));
+            rows.push(row);
+        }
+        Ok(rows)
     }
 
     fn value(&self, expr: &Expr, columns: &[(ColId, DataType)], row: &[Datum]) -> Result<Datum> {
