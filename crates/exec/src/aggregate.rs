@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::gather::taken;
 use crate::join::concat::concat;
 use crate::kernels::floats;
-use crate::kernels::runs::Runs;
 use crate::kernels::sums::{self, Groups};
 use crate::program::{Condition, Field, Kind, Place, Program, logical};
 use crate::spill::SPILL_BYTES_MIN;
@@ -457,22 +456,14 @@ impl Aggregation {
         self.begun = true;
         self.fruit.add(batch.count());
         let spec = self.spec.clone();
-        let (own, runs): (Vec<u32>, Runs);
+        let assigned;
+        let own: Vec<u32>;
         let before = self.keys.len();
         let groups = if !spec.groups.is_empty() {
             let keys: Vec<Vector> =
                 spec.groups.iter().map(|place| batch.vector(*place, work)).collect::<Result<_>>()?;
-            let following = if batch.mask().is_none() { self.keys.runs(&keys) } else { None };
-            let groups = match following {
-                Some(following) => {
-                    runs = following;
-                    Groups::Runs(&runs)
-                }
-                None => {
-                    own = self.keys.assign(&keys, batch.rows(), batch.mask())?;
-                    Groups::Each(&own)
-                }
-            };
+            assigned = self.keys.assigned(&keys, batch.rows(), batch.mask())?;
+            let groups = assigned.groups();
             if !spec.decided.is_empty() && self.keys.len() > before {
                 let first = first_rows(&groups.of_rows(batch.rows()), before)?;
                 for (at, (place, _)) in spec.decided.iter().enumerate() {

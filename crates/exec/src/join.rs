@@ -2,6 +2,7 @@
 //!
 //! Keys have numbers ([`lookup`]), and numbers have rows. Null keys match nothing.
 
+pub(crate) mod assembly;
 pub(crate) mod concat;
 mod guard;
 mod lookup;
@@ -17,12 +18,11 @@ pub use probe::{Kind, Probe};
 
 use crate::aggregate::keys::Form;
 use crate::batch::{Batch, Work};
-use crate::crew::{self, Helpers, Job};
 use crate::error::{Error, Result};
 use crate::gather::taken;
 use crate::program::{Field, Place};
 use crate::spill::bytes_of;
-use crate::stop::{Stop, check, pieces};
+use crate::stop::{check, pieces};
 use arrow_array::Array;
 use basalt_types::batch::own;
 use basalt_types::vector::Vector;
@@ -31,8 +31,6 @@ use lookup::Lookup;
 use ordered::Ordered;
 use std::sync::Arc;
 
-/// From so many rows on a table is made by several threads: waking one takes as long as a few thousand rows.
-const SHARED_ROWS_MIN: usize = 1 << 15;
 /// More rows cannot be counted.
 const ROWS_MAX: usize = u32::MAX as usize - 2;
 
@@ -158,49 +156,6 @@ impl Building {
         Ok(())
     }
 
-    /// Whether it is worth it that several threads make the table, and what it takes of memory that they do not go column
-    /// by column.
-    pub fn shared_bytes(&self) -> Option<usize> {
-        let is_worth_it = self.rows >= SHARED_ROWS_MIN && !self.spec.keys.is_empty() && !self.spec.fields.is_empty();
-        is_worth_it.then(|| self.column_bytes.iter().sum())
-    }
-
-    /// As [`Building::finish`], with others that help.
-    pub fn finish_with(mut self, helpers: &dyn Helpers, stop: &Stop) -> Result<Table> {
-        self.put_in_order()?;
-        let Building { spec, mut parts, rows, .. } = self;
-        let mut columns: Vec<Vec<Vector>> = spec.fields.iter().map(|_| Vec::with_capacity(parts.len())).collect();
-        for part in &mut parts {
-            columns.iter_mut().zip(part.payload.drain(..)).for_each(|(column, own)| column.push(own));
-        }
-        // What was put together is let go of by whoever did it: there are many pieces.
-        let of_keys = spec.clone();
-        let mut jobs: Vec<Job<Assembled>> =
-            vec![Box::new(move || Ok(Assembled::Keys(Box::new(Placed::of(&of_keys, &parts, rows)?))))];
-        jobs.extend(columns.into_iter().zip(&spec.fields).map(|(column, field)| -> Job<Assembled> {
-            let field = field.clone();
-            Box::new(move || concat::concat(&column.iter().collect::<Vec<_>>(), &field).map(Assembled::Column))
-        }));
-        let (mut placed, mut payload) = (None, Vec::with_capacity(spec.fields.len()));
-        for done in crew::all(helpers, stop, jobs)? {
-            match done {
-                Assembled::Keys(keys) => placed = Some(*keys),
-                Assembled::Column(column) => payload.push(column),
-            }
-        }
-        let mut placed = placed.expect("one job is that of keys");
-        if let Matches::Unique(order @ Some(_)) = &mut placed.matches {
-            let rows = Arc::new(order.take().unwrap_or_default());
-            let job = |column: Vector| -> Job<Vector> {
-                let rows = rows.clone();
-                Box::new(move || taken(&column, &rows))
-            };
-            payload = crew::all(helpers, stop, payload.into_iter().map(job).collect())?;
-            *order = Some(Arc::unwrap_or_clone(rows));
-        }
-        placed.table(&spec, payload, rows)
-    }
-
     pub fn finish(mut self) -> Result<Table> {
         self.put_in_order()?;
         let Building { spec, mut parts, rows, .. } = self;
@@ -223,28 +178,24 @@ impl Building {
     }
 }
 
-/// What a table is made of.
-enum Assembled {
-    Keys(Box<Placed>),
-    Column(Vector),
-}
-
 /// Where the rows of each key are.
 struct Placed {
     lookup: Lookup,
     matches: Matches,
     has_null: bool,
+    /// Whether columns are in the order that matches ask for.
+    is_ordered: bool,
 }
 
 impl Placed {
     fn of(spec: &Spec, parts: &[Part], rows: usize) -> Result<Placed> {
         let (lookup, of_rows) = Lookup::build(spec, parts, rows)?;
         let has_null = of_rows.contains(&0);
-        Ok(Placed { lookup, matches: Matches::new(of_rows)?, has_null })
+        Ok(Placed { lookup, matches: Matches::new(of_rows)?, has_null, is_ordered: false })
     }
 
     fn table(self, spec: &Spec, payload: Vec<Vector>, rows: usize) -> Result<Table> {
-        let Placed { lookup, matches, has_null } = self;
+        let Placed { lookup, matches, has_null, .. } = self;
         let ordered = match (spec.ordered_by, &matches) {
             (Some(column), Matches::Several { starts, rows, .. }) => {
                 Ordered::of(column, &payload[column], starts, rows)?

@@ -8,7 +8,6 @@
 
 mod aggregate;
 mod batch;
-pub mod crew;
 mod domain;
 mod error;
 mod gather;

@@ -21,8 +21,8 @@ pub use explain::{Effort, Operator, Recursion, Report, ReportedSink, ReportedSou
 use crate::aggregate::rows::DealtRows;
 use crate::aggregate::{self, Aggregation};
 use crate::batch::{Batch, Work};
-use crate::crew::Helpers;
 use crate::error::{Error, Result};
+use crate::join::assembly::Assembly;
 use crate::join::{self, Building, Marks};
 use crate::memory::{Account, Memory, Reservation};
 use crate::plan::Watch;
@@ -160,7 +160,6 @@ pub struct Surroundings {
     pub memory: Arc<dyn Memory>,
     pub temp: Arc<TempSpace>,
     pub clock: Arc<dyn Clock>,
-    pub helpers: Arc<dyn Helpers>,
 }
 
 /// A plan that runs, pipeline after pipeline.
@@ -226,6 +225,8 @@ pub struct Running {
     file: Mutex<Option<Arc<SpillFile>>>,
     /// What workers that have ended made.
     made: Mutex<Vec<(Made, Option<Flushed>, Reservation)>>,
+    /// What is put together by several threads, and what was asked for it.
+    assembly: Mutex<Option<(Arc<Assembly>, Reservation)>>,
     /// Of rows that are kept until none can fail any more.
     kept: Mutex<Reservation>,
     /// Rows that have come to its end, if it wants some only.

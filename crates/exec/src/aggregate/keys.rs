@@ -13,6 +13,7 @@ use super::table::{TOGETHER, Table};
 use super::texts::{Equality, Texts};
 use crate::error::{Error, Result};
 use crate::kernels::runs::Runs;
+use crate::kernels::sums::Groups;
 use crate::program::Field;
 use crate::stop::{check, pieces};
 use ahash::RandomState;
@@ -28,6 +29,21 @@ use basalt_types::widest;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The groups of a batch's rows.
+pub enum Assigned {
+    Each(Vec<u32>),
+    Runs(Runs),
+}
+
+impl Assigned {
+    pub fn groups(&self) -> Groups<'_> {
+        match self {
+            Assigned::Each(groups) => Groups::Each(groups),
+            Assigned::Runs(runs) => Groups::Runs(runs),
+        }
+    }
+}
 
 /// The keys of all groups that were seen, and how to find them.
 pub struct Keys {
@@ -151,14 +167,22 @@ impl Keys {
 
     /// The group of each row; 0 for those that the mask leaves out.
     pub fn assign(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
+        Ok(match self.assigned(keys, rows, mask)? {
+            Assigned::Each(groups) => groups,
+            Assigned::Runs(runs) => runs.each(),
+        })
+    }
+
+    /// The same, in runs if all rows count and each is of its predecessor's group or of the next.
+    pub fn assigned(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Assigned> {
         let Keys { found, combined } = self;
         if let [Vector::Ints(key)] = keys {
-            let groups = match mask {
-                None => found.ascending(key).map(|runs| runs.each()),
-                Some(mask) => found.ascending_among(key, mask),
+            let following = match mask {
+                None => found.ascending(key).map(Assigned::Runs),
+                Some(mask) => found.ascending_among(key, mask).map(Assigned::Each),
             };
-            if let Some(groups) = groups {
-                return Ok(groups);
+            if let Some(following) = following {
+                return Ok(following);
             }
         }
         found.index()?;
@@ -169,12 +193,7 @@ impl Keys {
         if let Some(mask) = mask {
             groups.iter_mut().zip(mask).for_each(|(group, counts)| *group *= u32::from(*counts));
         }
-        Ok(groups)
-    }
-
-    /// The groups of all rows, if each follows the one before.
-    pub fn runs(&mut self, keys: &[Vector]) -> Option<Runs> {
-        if let [Vector::Ints(key)] = keys { self.found.ascending(key) } else { None }
+        Ok(Assigned::Each(groups))
     }
 
     /// Neither ascend the keys that will come, nor do they lie close together.

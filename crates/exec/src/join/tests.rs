@@ -1,7 +1,7 @@
 //! Joins give the pairs that comparing every row with every other gives.
 
+use super::assembly::Next;
 use super::*;
-use crate::crew::tests::Threads;
 use crate::program::{Program, logical};
 use crate::testing::{Rows, op};
 use arrow_array::cast::AsArray;
@@ -58,9 +58,19 @@ fn joined_by(
     pairs
 }
 
-/// By one thread, or with another.
+/// At once, or job by job.
 fn finished(built: Building, shared: bool) -> Result<Table> {
-    if shared { built.finish_with(&Threads(1), &Stop::default()) } else { built.finish() }
+    if !shared {
+        return built.finish();
+    }
+    let mut assembly = built.assembly()?;
+    loop {
+        while assembly.work()? {}
+        match assembly.next()? {
+            Next::Table(table) => return Ok(*table),
+            Next::Jobs(next) => assembly = next,
+        }
+    }
 }
 
 /// With the rows of a key in the order of what the residual compares, or without.

@@ -25,9 +25,9 @@ widest! {
 }
 
 widest! {
-    fn changes[T: Copy + Ord](keys: &[T], changed: &mut [u8]) {
-        for (changed, (a, b)) in changed.iter_mut().skip(1).zip(keys.iter().zip(keys.get(1..).unwrap_or_default())) {
-            *changed = u8::from(a != b);
+    fn differ[T: Copy + Ord](keys: &[T], others: &[T], differs: &mut [u8]) {
+        for ((differs, a), b) in differs.iter_mut().zip(keys).zip(others) {
+            *differs = u8::from(a != b);
         }
     }
 }
@@ -46,12 +46,12 @@ impl Runs {
         if !ascend(keys) {
             return None;
         }
-        let mut changed = vec![0; keys.len()];
-        changes(keys, &mut changed);
-        if let Some(changed) = changed.first_mut() {
-            *changed = 1;
+        let mut begins = vec![0; keys.len()];
+        if let Some((first, others)) = begins.split_first_mut() {
+            *first = 1;
+            differ(keys, &keys[1..], others);
         }
-        let mut bounds = mask::rows(&changed);
+        let mut bounds = mask::rows(&begins);
         bounds.push(keys.len() as u32);
         Some(Runs { first, bounds })
     }

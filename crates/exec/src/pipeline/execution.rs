@@ -115,6 +115,7 @@ impl Execution {
             hash: self.hash.clone(),
             file: Mutex::default(),
             made: Mutex::default(),
+            assembly: Mutex::default(),
             kept,
             arrived: AtomicUsize::new(0),
             shared_keys,
@@ -201,22 +202,23 @@ impl Execution {
         }
     }
 
-    /// Takes over what a pipeline made, once all its workers have ended.
-    pub fn finish(&mut self, running: &Running) -> Result<()> {
+    /// Takes over what a pipeline made, once all its workers have ended; whether it is done with it. If not, there are jobs
+    /// to be done before ([`Running::help`]), and no helper may be left when it is asked again.
+    pub fn finish(&mut self, running: &Running) -> Result<bool> {
         self.around.stop.clone().watched(|| self.finish_watched(running))
     }
 
-    fn finish_watched(&mut self, running: &Running) -> Result<()> {
+    fn finish_watched(&mut self, running: &Running) -> Result<bool> {
         if let Some(cut) = &running.stage.cut {
             let parts = cut.pairs(running.finish_cut()?);
             if cut.probe.step < running.pipeline.steps.len() {
                 self.broken = Some(Broken { cut: cut.clone(), parts });
-                return Ok(());
+                return Ok(true);
             }
             let marks = Held::SpilledMarks(cut.clone(), parts);
             self.made[self.at] = (Arc::new(marks), Reservation::new(&running.ran.account));
         } else {
-            let (held, reservation) = running.finish()?;
+            let Some((held, reservation)) = running.finish()? else { return Ok(false) };
             self.made[self.at] = (Arc::new(held), reservation);
             // Later rounds see others of the rows, or the same once more.
             if self.broken.is_none() && !self.is_again(self.at) {
@@ -227,7 +229,7 @@ impl Execution {
         self.advance(self.at)?;
         let took = self.around.clock.monotonic().saturating_sub(running.ran.began);
         running.ran.took_nanos.store(took.as_nanos() as u64, Ordering::Relaxed);
-        Ok(())
+        Ok(true)
     }
 
     /// Lets go of what nobody reads after a pipeline any more.

@@ -10,6 +10,7 @@ use crate::aggregate::rows::{DealtRows, Parted};
 use crate::aggregate::spill as groups;
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
+use crate::join::assembly::{Assembly, Next};
 use crate::join::{self, Building, Marks};
 use crate::memory::Reservation;
 use crate::spill::hash::PARTS;
@@ -213,8 +214,13 @@ impl Running {
         }
     }
 
-    /// What the workers made together, and what was asked for it.
-    pub(super) fn finish(&self) -> Result<(Held, Reservation)> {
+    /// What the workers made together, and what was asked for it; `None` if there are jobs to be done before
+    /// ([`Running::help`]), by whoever is free.
+    pub(super) fn finish(&self) -> Result<Option<(Held, Reservation)>> {
+        let assembly = self.assembly.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((assembly, held)) = assembly {
+            return self.assembled(assembly, held);
+        }
         let mut all = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
         let mut held = Reservation::new(&self.ran.account);
         let spilled = all.iter().any(|(_, flushed, _)| flushed.is_some());
@@ -234,6 +240,10 @@ impl Running {
             true => self.flushed(flushed)?,
             false => match self.put_together(made, &mut held)? {
                 Together::Held(done) => *done,
+                Together::Jobs(assembly) => {
+                    self.assemble(assembly, held);
+                    return Ok(None);
+                }
                 Together::NoRoom(made) => {
                     let mut flushed = None;
                     made.into_iter().try_for_each(|mut made| self.flush(&mut made, &mut flushed))?;
@@ -241,9 +251,7 @@ impl Running {
                 }
             },
         };
-        held.shrink_to(done.bytes());
-        self.ran.count_made(done.rows());
-        Ok((done, held))
+        Ok(Some(self.whole(done, held)))
     }
 
     /// All parts, of all workers.
@@ -373,13 +381,42 @@ impl Running {
         self.is_shared && rows.is_worth_parting(window)
     }
 
-    /// A table, by several threads if there is something to share and room for it.
-    fn table(&self, built: Building, held: &mut Reservation) -> Result<join::Table> {
-        let shared = built.shared_bytes().filter(|_| self.workers.load(Ordering::Relaxed) > 1);
-        match shared.is_some_and(|bytes| held.reach(held.bytes() + bytes)) {
-            true => built.finish_with(&*self.around.helpers, &self.around.stop),
-            false => built.finish(),
+    /// Whether several threads make a table: there is something to share, and room for it.
+    fn is_assembled(&self, built: &Building, held: &mut Reservation) -> bool {
+        let more = built.assembly_bytes().filter(|_| self.workers.load(Ordering::Relaxed) > 1);
+        more.is_some_and(|more| held.reach(held.bytes() + more))
+    }
+
+    /// Does a job of what is put together by several threads; whether there was one.
+    pub fn help(&self) -> Result<bool> {
+        let shared = || {
+            let assembly = self.assembly.lock().unwrap_or_else(PoisonError::into_inner);
+            assembly.as_ref().map(|(assembly, _)| assembly.clone())
+        };
+        let Some(assembly) = shared() else { return Ok(false) };
+        self.around.stop.clone().watched(|| assembly.work())
+    }
+
+    /// What follows on the jobs that were done.
+    fn assembled(&self, assembly: Arc<Assembly>, held: Reservation) -> Result<Option<(Held, Reservation)>> {
+        let assembly = Arc::into_inner(assembly).expect("whoever helped has ended");
+        match assembly.next()? {
+            Next::Table(table) => Ok(Some(self.whole(Held::Table(Arc::new(*table)), held))),
+            Next::Jobs(assembly) => {
+                self.assemble(assembly, held);
+                Ok(None)
+            }
         }
+    }
+
+    fn assemble(&self, assembly: Assembly, held: Reservation) {
+        *self.assembly.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::new(assembly), held));
+    }
+
+    fn whole(&self, done: Held, mut held: Reservation) -> (Held, Reservation) {
+        held.shrink_to(done.bytes());
+        self.ran.count_made(done.rows());
+        (done, held)
     }
 
     fn put_together(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
@@ -418,7 +455,8 @@ impl Running {
         }
         Ok(Together::Held(Box::new(match all {
             Made::Groups(groups) => Held::Groups(Arc::new(groups.finish()?)),
-            Made::Built(built) => Held::Table(Arc::new(self.table(built, held)?)),
+            Made::Built(built) if self.is_assembled(&built, held) => return Ok(Together::Jobs(built.assembly()?)),
+            Made::Built(built) => Held::Table(Arc::new(built.finish()?)),
             Made::Marked(marks) => Held::Marks(marks),
             Made::Rows(rows) => match &self.pipeline.sink {
                 Sink::Window { window, .. } if self.is_parted(&rows, window) => {
@@ -438,6 +476,7 @@ impl Running {
 
 enum Together {
     Held(Box<Held>),
+    Jobs(Assembly),
     /// Nor for putting it together.
     NoRoom(Vec<Made>),
 }

@@ -1,7 +1,6 @@
 //! Executions that have no room write to disk and give what those give that have.
 
 use super::*;
-use crate::crew::tests::Threads;
 use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
 use crate::testing::{Rows, op};
 use basalt_engine::{Engine, EngineConfig};
@@ -17,6 +16,21 @@ use std::io;
 use std::path::Path;
 
 mod stopping;
+
+/// With jobs that are shared, by two threads.
+fn finished(execution: &mut Execution, running: &Running) -> Result<()> {
+    while !execution.finish(running)? {
+        let all = || -> Result<()> {
+            while running.help()? {}
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let other = scope.spawn(all);
+            all().and(other.join().unwrap())
+        })?;
+    }
+    Ok(())
+}
 
 /// Memory of so many bytes.
 struct Limited {
@@ -133,7 +147,6 @@ impl Machine {
             memory,
             temp: TempSpace::open(fs, &self.tmp(), u64::MAX).unwrap(),
             clock: Os::real().clock,
-            helpers: Arc::new(Threads(2)),
         }
     }
 
@@ -214,7 +227,7 @@ fn rows_of(execution: &mut Execution) -> Result<Vec<Vec<Datum>>> {
                 workers = open;
             }
             if pass == usize::from(gives && running.may_fail_late()) {
-                execution.finish(&running)?;
+                finished(execution, &running)?;
             }
         }
     }
@@ -297,7 +310,7 @@ fn very_many_groups_are_put_together_by_their_readers() {
     while !workers.is_empty() {
         workers.retain_mut(|worker| matches!(worker.step().unwrap(), Progress::More(_)));
     }
-    execution.finish(&first).unwrap();
+    finished(&mut execution, &first).unwrap();
     assert!(matches!(&*execution.made[0].0, Held::PartedGroups(..)));
     let rows = rows_of(&mut execution).unwrap();
     let text = |number: usize| Datum::Bytes(number.to_string().into_bytes().into());
@@ -569,7 +582,7 @@ fn windows_are_the_same_from_disk() {
         let first = execution.start().unwrap().expect("rows are sorted first");
         let mut worker = first.worker();
         while matches!(worker.step().unwrap(), Progress::More(_)) {}
-        execution.finish(&first).unwrap();
+        finished(&mut execution, &first).unwrap();
         let Held::PartedWindow(window, _) = &*execution.made[0].0 else { panic!("there are parts by {keys:?}") };
         assert!(window.parts() > 2 && window.rows() == 30_000, "by {keys:?}: {}", window.parts());
     }

@@ -6,7 +6,6 @@ use crate::run::{BATCH_ROWS_MAX, Outlet, QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::{ArrayRef, RecordBatch};
 use basalt_exec::Error;
-use basalt_exec::crew::Helpers;
 use basalt_exec::memory::Memory;
 use basalt_exec::pipeline::{Execution, Pipelines, Progress, Running, Surroundings, Worker};
 use basalt_sched::fair::{Statement, Turn};
@@ -33,23 +32,6 @@ impl Memory for QueriesMemory {
 
     fn shrink(&self, bytes: usize) {
         self.held.shrink(bytes);
-    }
-}
-
-/// The query runtime's other threads, each of which helps a statement when it is its turn.
-struct Threads {
-    handle: tokio::runtime::Handle,
-    turns: Arc<Statement>,
-    others: usize,
-}
-
-impl Helpers for Threads {
-    fn call(&self, help: Arc<dyn Fn() + Send + Sync>) {
-        for _ in 0..self.others {
-            let (turn, help) = (self.turns.turn(), help.clone());
-            self.handle.spawn(turn.take(move || help()));
-        }
-        wake_others(&self.handle);
     }
 }
 
@@ -81,11 +63,6 @@ impl QueryRuntime {
             clock: ctx.system.db.os().clock.clone(),
             memory: Arc::new(QueriesMemory { pool, bytes_max, held }),
             temp: self.temp().clone(),
-            helpers: Arc::new(Threads {
-                handle: self.handle().clone(),
-                turns: ctx.turns.clone(),
-                others: self.config().workers.saturating_sub(1),
-            }),
         };
         Execution::of(pipelines, around)
     }
@@ -121,7 +98,7 @@ impl QueryRuntime {
                 let kept = Arc::new(Kept::default());
                 self.workers(&running, &Way::Kept(kept.clone()), turns).await?;
                 if let Some(batches) = kept.take() {
-                    turns.turn().take(|| execution.finish(&running)).await?;
+                    self.finish(execution, &running, turns).await?;
                     // A recursion goes on.
                     match way.send_all(batches).await? {
                         Ended::Well => continue,
@@ -135,11 +112,32 @@ impl QueryRuntime {
                 }
             }
             match self.workers(&running, way, turns).await? {
-                Ended::Well => turns.turn().take(|| execution.finish(&running)).await?,
+                Ended::Well => self.finish(execution, &running, turns).await?,
                 ended => return Ok(ended),
             }
         }
         Ok(Ended::Well)
+    }
+
+    /// Takes over what a pipeline made. Where there are jobs in it, other threads help, each when it is its turn.
+    async fn finish(
+        &self,
+        execution: &mut Execution,
+        running: &Arc<Running>,
+        turns: &Arc<Statement>,
+    ) -> std::result::Result<(), Failed> {
+        while !turns.turn().take(|| execution.finish(running)).await? {
+            let mut others = JoinSet::new();
+            for _ in 1..self.config().workers {
+                others.spawn_on(help(running.clone(), turns.turn()), self.handle());
+            }
+            wake_others(self.handle());
+            help(running.clone(), turns.turn()).await?;
+            while let Some(ended) = others.join_next().await {
+                ended.map_err(|error| SqlError::internal(format!("a helper ended: {error}")))??;
+            }
+        }
+        Ok(())
     }
 
     /// All workers of a pipeline to their ends.
@@ -284,6 +282,16 @@ async fn send(outlet: &Outlet, left: &AtomicBool, columns: Vec<ArrayRef>, rows: 
 }
 
 /// One worker to its end; others get their turn between its steps, and while it waits for whoever takes its rows.
+async fn help(running: Arc<Running>, mut turn: Turn) -> std::result::Result<(), Failed> {
+    loop {
+        turn.ready().await;
+        if !turn.compute(|| running.help())? {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 async fn work(
     mut worker: Worker,
     running: Arc<Running>,

@@ -45,8 +45,10 @@ pub fn is_unique(node: &Node, by: &ColSet) -> bool {
             JoinKind::Inner | JoinKind::Left => {
                 let (mut of_left, mut of_right) = (by.clone(), by.clone());
                 let (columns_left, columns_right) = (output(left), output(right));
-                let of_keys = keys.iter().map(|key| (&key.left, &key.right));
-                let of_residual = residual.iter().filter_map(equality).map(|(a, b, ..)| (a, b));
+                // Of a null that equals a null a key may have several.
+                let of_keys = keys.iter().filter(|key| !key.null_safe).map(|key| (&key.left, &key.right));
+                let of_residual = residual.iter().filter_map(equality).filter(|(.., null_safe)| !null_safe);
+                let of_residual = of_residual.map(|(a, b, ..)| (a, b));
                 for (a, b) in of_keys.chain(of_residual) {
                     let (Some(a), Some(b)) = (column(a), column(b)) else { continue };
                     for (a, b) in [(a, b), (b, a)] {

@@ -6,6 +6,9 @@ use crate::plan::{ColId, SetColumn, SortKey};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
 
+/// Rows in an order that are worth it to sort those of each part first, and then all that are left again.
+const SORTED_MAX: i64 = 1 << 14;
+
 /// Limits what a limit reads, where that is a union.
 pub fn through_unions(limit: &mut Node) {
     let Op::Limit { input, limit, offset } = &mut limit.op else { return };
@@ -27,7 +30,7 @@ pub fn wanted(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<(i64, i64)>
 /// The rows of a node that come first by these keys, whichever these are without any, are all that is needed.
 fn limit_parts(node: &mut Node, keys: Vec<SortKey>, rows: i64) {
     match &mut node.op {
-        Op::Sort { input, keys: own } if keys.is_empty() => limit_parts(input, own.clone(), rows),
+        Op::Sort { input, keys: own } if keys.is_empty() && rows <= SORTED_MAX => limit_parts(input, own.clone(), rows),
         Op::Project { input, exprs } => {
             // What is computed for the order is not computed twice.
             let passed: Definitions =

@@ -127,10 +127,7 @@ fn ascending_keys_keep_their_groups() {
             let without = round % 3 == 0;
             let mask: Vec<u8> = values.iter().map(|_| u8::from(without || next(4) != 0)).collect();
             let columns = [ints(values.iter().copied().map(Some).collect())];
-            let groups = match without.then(|| keys.runs(&columns)).flatten() {
-                Some(runs) => runs.each(),
-                None => keys.assign(&columns, rows, (!without).then_some(&mask)).unwrap(),
-            };
+            let groups = keys.assign(&columns, rows, (!without).then_some(&mask)).unwrap();
             for ((value, group), counts) in values.iter().zip(&groups).zip(&mask) {
                 if *counts == 0 {
                     assert_eq!(*group, 0);

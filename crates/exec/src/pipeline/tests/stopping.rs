@@ -1,7 +1,6 @@
 //! An execution looks at the stop flag all the time, and ends wherever it finds it set.
 
 use super::*;
-use crate::crew::Nobody;
 use crate::stop::gaps;
 
 /// Processor time between two looks, of the least of some rounds: twice of what is promised, since a processor that
@@ -37,7 +36,6 @@ fn run(machine: &Machine, plan: &Plan, stop: &Stop) -> (Result<()>, Duration) {
         memory: memory.clone(),
         temp: TempSpace::open(Os::real().fs, &machine.dir.path().join("tmp"), u64::MAX).unwrap(),
         clock: Arc::new(Ticks::default()),
-        helpers: Arc::new(Nobody),
     };
     let mut execution = Execution::new(plan, around).expect("a plan for the engine");
     let mut ended = Ok(());
@@ -60,7 +58,9 @@ fn to_end(execution: &mut Execution) -> Result<()> {
             }
             workers = open;
         }
-        execution.finish(&running)?;
+        while !execution.finish(&running)? {
+            while running.help()? {}
+        }
     }
     Ok(())
 }
