@@ -133,8 +133,13 @@ impl QueryRuntime {
             }
             wake_others(self.handle());
             help(running.clone(), turns.turn()).await?;
+            // Nobody waits for his turn to find that there is nothing to do; who has a job goes through with it.
+            others.abort_all();
             while let Some(ended) = others.join_next().await {
-                ended.map_err(|error| SqlError::internal(format!("a helper ended: {error}")))??;
+                match ended {
+                    Err(error) if error.is_cancelled() => {}
+                    ended => ended.map_err(|error| SqlError::internal(format!("a helper ended: {error}")))??,
+                }
             }
         }
         Ok(())
@@ -281,7 +286,7 @@ async fn send(outlet: &Outlet, left: &AtomicBool, columns: Vec<ArrayRef>, rows: 
     true
 }
 
-/// One worker to its end; others get their turn between its steps, and while it waits for whoever takes its rows.
+/// Does jobs of what a pipeline made as long as there are any.
 async fn help(running: Arc<Running>, mut turn: Turn) -> std::result::Result<(), Failed> {
     loop {
         turn.ready().await;
@@ -292,6 +297,7 @@ async fn help(running: Arc<Running>, mut turn: Turn) -> std::result::Result<(), 
     }
 }
 
+/// One worker to its end; others get their turn between its steps, and while it waits for whoever takes its rows.
 async fn work(
     mut worker: Worker,
     running: Arc<Running>,

@@ -92,7 +92,7 @@ impl Pull<'_, '_> {
     }
 
     /// The first rows for each outer row: those of the first ranks among the rows that are equal in what outer rows are
-    /// compared with.
+    /// compared with. By anything else each outer value would meet all rows, of which a limit asks for a few.
     fn limit(
         &mut self,
         input: Node,
@@ -100,17 +100,28 @@ impl Pull<'_, '_> {
         offset: Option<Expr>,
         repeats: bool,
     ) -> Option<(Node, Vec<Expr>)> {
-        let (input, mut keys) = match input.op {
-            // What is computed of a row is none of a limit's business.
-            Op::Project { input, exprs } => {
-                let input = Node::new(Op::Limit { input, limit, offset });
-                return self.project(input, exprs, repeats);
-            }
+        let (mut input, mut keys) = match input.op {
             Op::Sort { input, keys } => (*input, keys),
-            op => (Node::new(op), Vec::new()),
+            op => (Node { op, ..input }, Vec::new()),
         };
+        // What is computed of a row is none of a limit's business.
+        if let Op::Project { input: below, exprs } = input.op {
+            let definitions: Definitions = exprs.iter().cloned().collect();
+            for key in &mut keys {
+                key.expr = substitute(std::mem::replace(&mut key.expr, Expr::bool(false)), &definitions);
+            }
+            input = match keys.is_empty() {
+                true => *below,
+                false => Node::new(Op::Sort { input: below, keys }),
+            };
+            let limited = Node::new(Op::Limit { input: Box::new(input), limit, offset });
+            return self.project(limited, exprs, repeats);
+        }
         let (first, last) = limits::wanted(limit.as_ref(), offset.as_ref())?;
-        let (input, pulled) = self.pinned(input, keys.iter_mut().map(|key| &mut key.expr).collect())?;
+        if keys.iter().any(|key| refers(&key.expr, &self.free)) {
+            return None;
+        }
+        let (input, pulled) = self.node(input, false)?;
         let rank = self.converter.fresh();
         let call = ranked(Ranking::RowNumber, self.inner_sides(&pulled)?, keys);
         let ranks = Node::new(Op::Window { input: Box::new(input), calls: vec![(rank, call)] });
@@ -191,6 +202,7 @@ impl Pull<'_, '_> {
         let mut used = ColSet::new();
         exprs.iter().for_each(|(_, expr)| add_columns_of(expr, &mut used));
         used.retain(|id| self.free.contains(id));
+        self.are_one_where_equal(&used).then_some(())?;
         if !used.is_empty() {
             let definitions;
             (input, definitions, pulled) = self.localized(input, pulled, used)?;
@@ -278,6 +290,7 @@ impl Pull<'_, '_> {
         let mut used = ColSet::new();
         exprs.iter().for_each(|expr| add_columns_of(expr, &mut used));
         used.retain(|id| self.free.contains(id));
+        self.are_one_where_equal(&used).then_some(())?;
         if !used.is_empty() || !pulled.iter().all(|condition| self.inner_side(condition).is_some()) {
             let definitions;
             (input, definitions, pulled) = self.localized(input, pulled, used)?;
@@ -286,6 +299,14 @@ impl Pull<'_, '_> {
             }
         }
         Some((input, pulled))
+    }
+
+    /// Whether a value of the domain may stand for all outer ones that equal it, where more is read of it than that:
+    /// numerics of one value print with digits of their own.
+    fn are_one_where_equal(&self, used: &ColSet) -> bool {
+        let columns = self.outer.columns();
+        let mut used = columns.iter().filter(|(id, _)| used.contains(id));
+        used.all(|(_, ty)| *ty.underlying() != DataType::Numeric(None))
     }
 
     fn inner_sides(&self, conditions: &[Expr]) -> Option<Vec<Expr>> {

@@ -3,9 +3,8 @@
 //!
 //! The partner's side is computed twice for it, which is worth little beside what is not grouped.
 
-use super::columns::hole;
+use super::columns::{Definitions, column, substitute};
 use super::node::{JoinKind, Key, Node, Op, Side};
-use crate::plan::ColId;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 
@@ -34,18 +33,16 @@ pub fn reduce(node: &mut Node) {
 /// `keys`: what is equal of the groups and of the partner.
 fn by_partner(groups: &mut Node, partner: &Node, keys: Vec<Key>) {
     let share = (partner.rows / groups.rows.max(1.0)).min(1.0);
-    let Some((input, definitions)) = aggregate_of(groups) else { return };
+    let Some((depth, keys)) = way_down(groups, keys) else { return };
+    let mut input = groups;
+    for _ in 0..depth {
+        input = input.inputs_mut().remove(0);
+    }
     let few = share < SHARE_MAX
         && is_repeatable(partner)
         && partner.rows * ROWS_PER_PARTNER_MIN < input.rows
         && cost(partner) < COST_MAX * cost(input);
-    let keys = keys.into_iter().filter_map(|key| {
-        let Expr::Hole { id, .. } = key.left else { return None };
-        let (_, group) = definitions.iter().find(|(defined, _)| *defined == id)?;
-        Some(Key { left: group.clone(), ..key })
-    });
-    let keys: Vec<Key> = keys.collect();
-    if !few || keys.is_empty() {
+    if !few {
         return;
     }
     let rows = input.rows;
@@ -61,31 +58,35 @@ fn by_partner(groups: &mut Node, partner: &Node, keys: Vec<Key>) {
     *input = Node { op, rows: (rows * share).max(1.0) };
 }
 
-/// The input of the aggregate whose groups a node gives, or of the window whose partitions, and which of the node's columns
-/// are which of what tells these apart.
-fn aggregate_of(node: &mut Node) -> Option<(&mut Node, Vec<(ColId, Expr)>)> {
-    match &mut node.op {
-        Op::Aggregate { input, groups, .. } if !groups.is_empty() => Some((input, groups.clone())),
-        // Whole partitions go, or none of their rows.
-        Op::Window { input, calls } => {
-            let is_key = |(id, ty): &(ColId, DataType)| {
-                calls.iter().all(|(_, call)| call.partition_by.contains(&hole(*id, ty.clone())))
-            };
-            let keys = input.columns().into_iter().filter(is_key).map(|(id, ty)| (id, hole(id, ty)));
-            let keys: Vec<(ColId, Expr)> = keys.collect();
-            (!keys.is_empty()).then_some((input, keys))
+/// How far down it is to the input of the last aggregate or window below which whole groups or partitions are left out by
+/// these keys, and what the keys are there.
+fn way_down(groups: &Node, mut keys: Vec<Key>) -> Option<(usize, Vec<Key>)> {
+    let (mut node, mut depth, mut found) = (groups, 0, None);
+    loop {
+        keys.retain_mut(|key| below(node, &key.left).map(|left| key.left = left).is_some());
+        if keys.is_empty() {
+            return found;
         }
-        Op::Filter { input, .. } => aggregate_of(input),
-        Op::Project { input, exprs } => {
-            let (input, groups) = aggregate_of(input)?;
-            let passed = exprs.iter().filter_map(|(id, expr)| match expr {
-                Expr::Hole { id: of, .. } => {
-                    groups.iter().find(|(group, _)| group == of).map(|(_, expr)| (*id, expr.clone()))
-                }
-                _ => None,
-            });
-            let passed = passed.collect();
-            Some((input, passed))
+        depth += 1;
+        if matches!(node.op, Op::Aggregate { .. } | Op::Window { .. }) {
+            found = Some((depth, keys.clone()));
+        }
+        node = node.inputs()[0];
+    }
+}
+
+/// What a key is in the input of a node, if rows that agree in it stay and go together.
+fn below(node: &Node, key: &Expr) -> Option<Expr> {
+    match &node.op {
+        Op::Aggregate { groups, .. } => {
+            let of_key = groups.iter().find(|(id, _)| column(key) == Some(*id));
+            of_key.map(|(_, group)| group.clone())
+        }
+        Op::Window { calls, .. } => calls.iter().all(|(_, call)| call.partition_by.contains(key)).then(|| key.clone()),
+        Op::Filter { .. } => Some(key.clone()),
+        Op::Project { exprs, .. } => {
+            let definitions: Definitions = exprs.iter().cloned().collect();
+            Some(substitute(key.clone(), &definitions))
         }
         _ => None,
     }

@@ -169,8 +169,6 @@ const QUERIES: &[&str] = &[
     "SELECT id, (SELECT y FROM b WHERE b.x = a.x ORDER BY y LIMIT 1) FROM a",
     "SELECT id, (SELECT y FROM b WHERE b.x = a.x ORDER BY y DESC NULLS LAST, id LIMIT 1) FROM a",
     "SELECT id, (SELECT y FROM b WHERE b.x = a.x ORDER BY y, id OFFSET 1 LIMIT 1) FROM a",
-    "SELECT id, (SELECT y FROM b WHERE b.x < a.x ORDER BY y, id LIMIT 1) FROM a",
-    "SELECT id, (SELECT y FROM b WHERE b.x = a.x ORDER BY abs(b.y - a.y), id LIMIT 1) FROM a",
     "SELECT id, (SELECT y + a.y FROM b WHERE b.x = a.x AND b.y > 10 ORDER BY y, id LIMIT 1) FROM a",
     "SELECT id, (SELECT max(y) FROM (SELECT y FROM b WHERE b.x = a.x ORDER BY y LIMIT 2) q) FROM a",
     "SELECT id, (SELECT count(*) FROM (SELECT y FROM b WHERE b.x = a.x LIMIT 2) q) FROM a",
@@ -255,6 +253,9 @@ const QUERIES: &[&str] = &[
 const OTHERS: &[&str] = &[
     // A scalar that is correlated over two levels, by something else than an equality.
     "SELECT id FROM a WHERE EXISTS (SELECT * FROM b WHERE b.y > (SELECT avg(z) FROM c WHERE c.x = b.x AND c.k1 < a.id))",
+    // Each outer value would meet all rows, of which a limit asks for one.
+    "SELECT id, (SELECT y FROM b WHERE b.x < a.x ORDER BY y, id LIMIT 1) FROM a",
+    "SELECT id, (SELECT y FROM b WHERE b.x = a.x ORDER BY abs(b.y - a.y), id LIMIT 1) FROM a",
     // Two rows for one.
     "SELECT id, (SELECT b.y FROM b WHERE b.x = a.x) FROM a",
 ];
