@@ -777,6 +777,14 @@ impl Results<'_> {
         }
     }
 
+    /// Those of groups that lie side by side.
+    fn counts(&self, unit: usize, groups: &Chosen<'_>) -> Option<&[i64]> {
+        match (&self.0[unit], groups) {
+            (Done::Count(counts), Chosen::All(groups)) => counts.get(groups.clone()),
+            _ => None,
+        }
+    }
+
     fn total(&self, unit: usize, group: usize) -> Result<i128> {
         match &self.0[unit] {
             Done::Sum(sum) => sum.total(group),
@@ -797,12 +805,8 @@ impl Results<'_> {
     }
 
     fn valued(&self, count: usize, groups: &Chosen<'_>) -> Option<NullBuffer> {
-        let known = match (&self.0[count], groups) {
-            (Done::Count(counts), Chosen::All(groups)) => counts.get(groups.clone()),
-            _ => None,
-        };
         // Nearly always all of them.
-        if known.is_some_and(|counts| counts.iter().all(|count| *count > 0)) {
+        if self.counts(count, groups).is_some_and(|counts| counts.iter().all(|count| *count > 0)) {
             return None;
         }
         let valid: NullBuffer = groups.iter().map(|group| self.count(count, group) > 0).collect();
@@ -821,11 +825,7 @@ impl Results<'_> {
     fn result(&self, result: &Outcome, groups: &Chosen<'_>) -> Result<Vector> {
         Ok(match result {
             Outcome::Count(unit) => {
-                let known = match (&self.0[*unit], groups) {
-                    (Done::Count(counts), Chosen::All(groups)) => counts.get(groups.clone()),
-                    _ => None,
-                };
-                let counts = match known {
+                let counts = match self.counts(*unit, groups) {
                     Some(counts) => counts.to_vec().into(),
                     None => groups.iter().map(|group| self.count(*unit, group)).collect(),
                 };

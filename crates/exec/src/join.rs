@@ -159,7 +159,8 @@ impl Building {
     pub fn finish(mut self) -> Result<Table> {
         self.put_in_order()?;
         let Building { spec, mut parts, rows, .. } = self;
-        let placed = Placed::of(&spec, &parts, rows)?;
+        let mut placed = Placed::of(&spec, &parts, rows)?;
+        let order = placed.take_order();
         // What is put together is not kept twice.
         for part in &mut parts {
             part.keys.clear();
@@ -169,9 +170,9 @@ impl Building {
         for field in &spec.fields {
             let column: Vec<Vector> = parts.iter_mut().filter_map(|part| part.payload.pop()).collect();
             let all = concat::concat(&column.iter().collect::<Vec<_>>(), field)?;
-            payload.push(match &placed.matches {
-                Matches::Unique(Some(order)) => taken(&all, order)?,
-                _ => all,
+            payload.push(match &order {
+                Some(order) => taken(&all, order)?,
+                None => all,
             });
         }
         placed.table(&spec, payload, rows)
@@ -183,19 +184,22 @@ struct Placed {
     lookup: Lookup,
     matches: Matches,
     has_null: bool,
-    /// Whether columns are in the order that matches ask for.
-    is_ordered: bool,
 }
 
 impl Placed {
     fn of(spec: &Spec, parts: &[Part], rows: usize) -> Result<Placed> {
         let (lookup, of_rows) = Lookup::build(spec, parts, rows)?;
         let has_null = of_rows.contains(&0);
-        Ok(Placed { lookup, matches: Matches::new(of_rows)?, has_null, is_ordered: false })
+        Ok(Placed { lookup, matches: Matches::new(of_rows)?, has_null })
+    }
+
+    /// The order that columns are to be put in, if they are not in it. It is asked for once.
+    fn take_order(&mut self) -> Option<Vec<u32>> {
+        if let Matches::Unique(order) = &mut self.matches { order.take() } else { None }
     }
 
     fn table(self, spec: &Spec, payload: Vec<Vector>, rows: usize) -> Result<Table> {
-        let Placed { lookup, matches, has_null, .. } = self;
+        let Placed { lookup, matches, has_null } = self;
         let ordered = match (spec.ordered_by, &matches) {
             (Some(column), Matches::Several { starts, rows, .. }) => {
                 Ordered::of(column, &payload[column], starts, rows)?
@@ -234,8 +238,7 @@ enum Matches {
 impl Matches {
     fn bytes(&self) -> usize {
         let numbers = match self {
-            Matches::Unique(None) => 0,
-            Matches::Unique(Some(order)) => order.len(),
+            Matches::Unique(_) => 0,
             Matches::Several { starts, rows, of_rows } => starts.len() + rows.len() + of_rows.len(),
         };
         numbers * size_of::<u32>()

@@ -1,7 +1,7 @@
 //! A table that several threads make: its keys and each of its columns are jobs, of which whoever is free does the next one.
 
 use super::concat::concat;
-use super::{Building, Matches, Placed, Table};
+use super::{Building, Placed, Table};
 use crate::error::Result;
 use crate::gather::taken;
 use basalt_types::vector::Vector;
@@ -92,18 +92,11 @@ impl Assembly {
         let Done { placed, columns } = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut placed = placed.expect("keys are a job");
         let columns = columns.into_iter().map(|column| column.expect("each column is a job"));
-        let order = match &mut placed.matches {
-            Matches::Unique(order) if !placed.is_ordered => order.take(),
-            _ => None,
-        };
-        placed.is_ordered = true;
-        let Some(order) = order else {
+        let Some(order) = placed.take_order().map(Arc::new) else {
             return Ok(Next::Table(Box::new(placed.table(&spec, columns.collect(), rows)?)));
         };
-        let shared: Arc<[u32]> = order.as_slice().into();
-        placed.matches = Matches::Unique(Some(order));
         let job = |(at, column): (usize, Vector)| -> Job {
-            let order = shared.clone();
+            let order = order.clone();
             Box::new(move || Ok(Part::Column(at, taken(&column, &order)?)))
         };
         let open = columns.enumerate().map(job).collect();
