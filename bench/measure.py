@@ -15,6 +15,7 @@ import crash
 import disk
 import encodings_of_segments
 import engine_tpcc
+import first_runs
 import inserts
 import load
 import memory
@@ -37,6 +38,8 @@ MEASUREMENTS = {
     "encodings": encodings_of_segments.decoded,
     "recovery": crash.recovery,
     "memory": memory.while_loading,
+    "memory-limit": memory.while_answering,
+    "memory-beside-peers": memory.beside_peers,
     "serving": serving.shapes,
     "cold": cold.gets,
     "shares": beside.shares,
@@ -50,6 +53,7 @@ MEASUREMENTS = {
     "ch": oltp.ch,
     "mixed": mixed.in_turn,
     "planning": planning.first_seen,
+    "first-runs": first_runs.in_turn,
 } | suites.ALL
 DEFAULT = ["load", "inserts", "paced", "size", "recovery", "shares", "serving-beside-scans"]
 
@@ -58,13 +62,13 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: {', '.join(DEFAULT)}]")
     parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds, one paced minute: to see that all of it runs")
-    parser.add_argument("--rounds", type=int, help="rounds of load, inserts, engine-tpcc, tpch, mixed and the suites [default: 5; quick: 3]")
+    parser.add_argument("--rounds", type=int, help="rounds of load, inserts, engine-tpcc, tpch, mixed, first-runs and the suites [default: 5; quick: 3]")
     parser.add_argument("--rows", type=int, help="rows of a suite's largest table [default: each suite's own, 1 to 4 million; quick: fewer]")
     parser.add_argument("--peers", nargs="*", choices=suites.PEERS, default=["duckdb", "hyper"], help="of the suites [default: duckdb, and hyper where it is installed]")
     parser.add_argument("--insert-clients", type=int, default=16, help="of inserts and paced [default: 16]")
     parser.add_argument("--paced-seconds", type=int, help="length of paced and snapshot [default: 600; quick: 60]")
-    parser.add_argument("--scale-factor", type=float, help="of TPC-H for size, tpch and mixed [default: 1; quick: 0.1]")
-    parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
+    parser.add_argument("--scale-factor", type=float, help="of TPC-H for size, tpch, mixed, first-runs and memory-beside-peers [default: 1; quick: 0.1]")
+    parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory and memory-limit [default: 10]")
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")
     parser.add_argument("--serving-seconds", type=int, default=60, help="length of one run of serving and cold [default: 60]")
     parser.add_argument("--cold-rows", type=int, help="of cold's table [default: 50000000; quick: 1000000]")

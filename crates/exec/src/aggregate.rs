@@ -387,6 +387,9 @@ impl Spec {
     }
 }
 
+/// How often a worker's keys may fall back to the front before its groups are found by their keys.
+const STRANDS_MAX: usize = 3;
+
 /// The groups of one worker.
 pub struct Aggregation {
     spec: Arc<Spec>,
@@ -404,6 +407,8 @@ pub struct Aggregation {
     /// Groups that left early, as long as that was worth it.
     left: usize,
     fruit: Yield,
+    /// Groups of rows whose keys ascended, before others came that ascend from further in front: a key may be here and there.
+    strands: Vec<Aggregation>,
 }
 
 impl Aggregation {
@@ -422,11 +427,20 @@ impl Aggregation {
         let decided = vec![Vec::new(); spec.decided.len()];
         let keys = Keys::new(&spec.forms, &spec.seeds);
         let sets = spec.sets.iter().map(|set| Distinct::new(set.form, spec.groups.is_empty(), &spec.seeds)).collect();
-        let (decided_bytes, base_bytes) = (0, 0);
-        let spec = spec.clone();
-        let (begun, early, left, fruit) = (false, None, 0, Yield::default());
-        let empty =
-            Aggregation { spec, keys, states, sets, decided, decided_bytes, base_bytes, begun, early, left, fruit };
+        let empty = Aggregation {
+            spec: spec.clone(),
+            keys,
+            states,
+            sets,
+            decided,
+            decided_bytes: 0,
+            base_bytes: 0,
+            begun: false,
+            early: None,
+            left: 0,
+            fruit: Yield::default(),
+            strands: Vec::new(),
+        };
         Aggregation { base_bytes: empty.bytes(), ..empty }
     }
 
@@ -438,7 +452,9 @@ impl Aggregation {
 
     pub fn bytes(&self) -> usize {
         let of_sets = self.sets.iter().map(Distinct::bytes).sum::<usize>();
-        self.decided_bytes + self.keys.bytes() + of_sets + self.states.iter().map(State::bytes).sum::<usize>()
+        let own =
+            self.decided_bytes + self.keys.bytes() + of_sets + self.states.iter().map(State::bytes).sum::<usize>();
+        own + self.strands.iter().map(Aggregation::bytes).sum::<usize>()
     }
 
     /// Whether it is not worth it to have it on disk.
@@ -449,7 +465,8 @@ impl Aggregation {
     /// What [`Aggregation::finish`] takes beside it.
     pub fn finish_bytes(&self) -> usize {
         let general = self.states.iter().filter(|state| matches!(state, State::General(_)));
-        self.decided_bytes + general.map(State::bytes).sum::<usize>()
+        let own = self.decided_bytes + general.map(State::bytes).sum::<usize>();
+        own + self.strands.iter().map(Aggregation::finish_bytes).sum::<usize>()
     }
 
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
@@ -458,10 +475,13 @@ impl Aggregation {
         let spec = self.spec.clone();
         let assigned;
         let own: Vec<u32>;
-        let before = self.keys.len();
         let groups = if !spec.groups.is_empty() {
             let keys: Vec<Vector> =
                 spec.groups.iter().map(|place| batch.vector(*place, work)).collect::<Result<_>>()?;
+            if self.keys.falls_back(&keys, batch.mask()) && self.may_begin_anew() {
+                self.begin_anew();
+            }
+            let before = self.keys.len();
             assigned = self.keys.assigned(&keys, batch.rows(), batch.mask())?;
             let groups = assigned.groups();
             if !spec.decided.is_empty() && self.keys.len() > before {
@@ -497,6 +517,37 @@ impl Aggregation {
             self.update(at, &unit.kind, groups, &values, batch.rows())?;
         }
         self.leave()
+    }
+
+    /// Whether it is nobody's business in which order rows come, and groups are put together by a number or two of each.
+    fn may_begin_anew(&self) -> bool {
+        let is_plain = |unit: &Unit| unit.kind.is_small() && !matches!(unit.kind, UnitKind::FloatSum(..));
+        let spec = &self.spec;
+        self.early.is_none()
+            && self.strands.len() < STRANDS_MAX
+            && spec.sets.is_empty()
+            && !spec.heeds_order
+            && spec.units.iter().all(is_plain)
+    }
+
+    fn begin_anew(&mut self) {
+        let mut next = Aggregation::new(&self.spec);
+        (next.begun, next.strands, next.fruit) =
+            (true, std::mem::take(&mut self.strands), std::mem::take(&mut self.fruit));
+        let before = std::mem::replace(self, next);
+        self.strands.push(before);
+    }
+
+    /// All groups with each key once.
+    fn gathered(mut self) -> Result<Aggregation> {
+        let mut strands = std::mem::take(&mut self.strands);
+        strands.push(self);
+        // The longest take in the others.
+        strands.sort_by_key(|strand| std::cmp::Reverse(strand.keys.len()));
+        let mut strands = strands.into_iter();
+        let mut all = strands.next().expect("one has been put in");
+        strands.try_for_each(|strand| all.take_in_worker(strand))?;
+        Ok(all)
     }
 
     /// Values of new groups.
@@ -584,6 +635,17 @@ impl Aggregation {
         if !other.begun {
             return Ok(());
         }
+        if self.strands.is_empty() && other.strands.is_empty() {
+            return self.take_in_worker(other);
+        }
+        // When all are there.
+        self.begun = true;
+        self.strands.append(&mut other.strands);
+        self.strands.push(other);
+        Ok(())
+    }
+
+    fn take_in_worker(&mut self, mut other: Aggregation) -> Result<()> {
         self.begun = true;
         let before = self.keys.len();
         let groups = if self.spec.groups.is_empty() { vec![1] } else { self.keys.merge(&mut other.keys)? };
@@ -604,17 +666,18 @@ impl Aggregation {
         Ok(())
     }
 
-    /// How many groups there are.
+    /// How many groups there are, some of them perhaps twice.
     pub fn groups(&self) -> usize {
-        self.len() - 1
+        self.len() - 1 + self.strands.iter().map(Aggregation::groups).sum::<usize>()
     }
 
     /// Computes what is computed of all groups at once.
-    pub fn finish(mut self) -> Result<Finished> {
-        self.take_in_sets()?;
-        self.keys.seal();
-        let len = self.len();
-        let Aggregation { spec, keys, states, decided, .. } = self;
+    pub fn finish(self) -> Result<Finished> {
+        let mut all = self.gathered()?;
+        all.take_in_sets()?;
+        all.keys.seal();
+        let len = all.len();
+        let Aggregation { spec, keys, states, decided, .. } = all;
         let decided = decided.iter().zip(&spec.decided);
         let decided = decided.map(|(parts, (_, field))| concat(&parts.iter().collect::<Vec<_>>(), field));
         let decided = decided.collect::<Result<Vec<_>>>()?;

@@ -16,7 +16,7 @@ mod prune;
 pub mod row_count;
 mod timeless;
 
-pub use failing::can_fail;
+pub use failing::{can_fail, never_fails};
 pub use inline::is_volatile;
 pub use kept::Kept;
 
@@ -52,6 +52,8 @@ pub struct Query {
     pub ctes: BTreeMap<CteId, Cte>,
     /// Tables that are read, for locks and revalidation.
     pub tables: Vec<ObjectId>,
+    /// What tables are called by the text, where that is not their name, by each of their columns: for EXPLAIN.
+    pub aliases: BTreeMap<ColId, Arc<str>>,
     /// Tables among them whose rows a [`Plan::LockRows`] locks, in the order of the text.
     pub row_locks: Vec<(ObjectId, RowLock)>,
     /// What the row engine runs, if it can.
@@ -116,11 +118,6 @@ pub enum SubqueryKind {
     All {
         columns: Vec<ColId>,
         condition: Expr,
-    },
-    /// `ARRAY(…)`, in the subquery's order.
-    Array {
-        column: ColId,
-        ty: DataType,
     },
 }
 
@@ -320,6 +317,15 @@ impl Plan {
             *self = Plan::Rows { columns: std::mem::take(columns), rows: rows.clone() };
         }
         self.inputs_mut().into_iter().for_each(|input| input.give(find));
+    }
+
+    /// Whether it has one row, whatever it reads.
+    pub fn is_one_row(&self) -> bool {
+        match self {
+            Plan::Aggregate { groups, sets: None, .. } => groups.is_empty(),
+            Plan::Project { input, .. } => input.is_one_row(),
+            _ => false,
+        }
     }
 
     pub fn inputs(&self) -> Vec<&Plan> {

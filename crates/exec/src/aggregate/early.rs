@@ -69,6 +69,7 @@ impl Aggregation {
     /// Groups that have left.
     pub fn left_early(&self) -> usize {
         self.early.as_ref().map_or(self.left, |early| early.left)
+            + self.strands.iter().map(Aggregation::left_early).sum::<usize>()
     }
 
     /// Leaves groups of a page that was taken in, if that is worth it at all.

@@ -65,6 +65,8 @@ pub(crate) struct Found {
     /// While the table is in its place: what is known of keys that may become dense with more rows.
     waiting: Option<Box<Dense>>,
     order: Order,
+    /// Of keys that ascend: where they do so from the front once more, which none has at first.
+    more_lists: Vec<usize>,
 }
 
 struct KeyColumn {
@@ -196,6 +198,11 @@ impl Keys {
         Ok(Assigned::Each(groups))
     }
 
+    /// Whether so far all keys ascended, and these do, too, but from further in front.
+    pub fn falls_back(&self, keys: &[Vector], mask: Option<&[u8]>) -> bool {
+        matches!(keys, [Vector::Ints(key)] if self.found.falls_back(key, mask))
+    }
+
     /// Neither ascend the keys that will come, nor do they lie close together.
     pub fn scatter(&mut self) {
         let found = &mut self.found;
@@ -289,7 +296,8 @@ impl Keys {
 
     /// The keys of all groups, if they are integers that ascend with the groups' numbers, from number 1 on.
     pub fn ascending(&self) -> Option<&[u64]> {
-        (self.found.order == Order::Ascending).then_some(&self.found.words)
+        let is_one_list = self.found.order == Order::Ascending && self.found.more_lists.is_empty();
+        is_one_list.then_some(&self.found.words)
     }
 
     /// As [`super::states::keep`], of keys that ascend.
@@ -351,7 +359,8 @@ impl Found {
         let (columns, words) = (forms.iter().map(column).collect(), vec![0; forms.len()]);
         let order = Order::Indexed;
         let table = Table::new(TABLE_SLOTS);
-        Found { columns, words, len: 1, table, seed: seeds.words, dense, waiting: None, order }
+        let (seed, waiting, more_lists) = (seeds.words, None, Vec::new());
+        Found { columns, words, len: 1, table, seed, dense, waiting, order, more_lists }
     }
 
     /// The word of a group's key in a column.

@@ -135,17 +135,18 @@ impl Aggregation {
         self.groups() * words * size_of::<u64>() + self.finish_bytes()
     }
 
-    pub fn into_rows(mut self) -> Result<GroupRows> {
-        self.keys.seal();
-        let (spec, rows) = (self.spec.clone(), self.groups());
+    pub fn into_rows(self) -> Result<GroupRows> {
+        let mut all = self.gathered()?;
+        all.keys.seal();
+        let (spec, rows) = (all.spec.clone(), all.groups());
         let mut columns = Vec::new();
-        for (parts, (_, field)) in std::mem::take(&mut self.decided).iter().zip(&spec.decided) {
+        for (parts, (_, field)) in std::mem::take(&mut all.decided).iter().zip(&spec.decided) {
             check()?;
             columns.push(concat(&parts.iter().collect::<Vec<_>>(), field)?);
         }
-        columns.extend(self.stored_states()?);
-        self.sets.iter_mut().for_each(Distinct::seal);
-        Ok(GroupRows { spec, keys: self.keys, columns, rows, sets: self.sets })
+        columns.extend(all.stored_states()?);
+        all.sets.iter_mut().for_each(Distinct::seal);
+        Ok(GroupRows { spec, keys: all.keys, columns, rows, sets: all.sets })
     }
 
     /// One value per group from number 1 on, of each column of states.

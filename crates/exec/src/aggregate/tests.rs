@@ -288,8 +288,11 @@ fn columns_of(groups: &Finished) -> Vec<Vector> {
 }
 
 fn sums(groups: Aggregation) -> BTreeMap<i64, i128> {
-    let groups = groups.finish().unwrap();
-    let columns = columns_of(&groups);
+    sums_of(&groups.finish().unwrap())
+}
+
+fn sums_of(groups: &Finished) -> BTreeMap<i64, i128> {
+    let columns = columns_of(groups);
     let value = |column: &Vector, row| match column {
         Vector::Ints(ints) => ints.values.get(row),
         Vector::Flat(_) | Vector::Codes(_) => panic!("integers"),
@@ -325,6 +328,37 @@ fn check_early(pages: &[Page], shared: &Arc<[i64]>) {
         let passing = expected.iter().filter(|(_, sum)| **sum > i128::from(least));
         passing.for_each(|(key, sum)| assert_eq!(found.get(key), Some(sum), "{key}: it passes"));
         found.iter().for_each(|(key, sum)| assert_eq!(expected[key], *sum, "{key}"));
+    }
+}
+
+/// Rows in the order of their keys, and then some more of them from the front, again and again, as hot rows come behind
+/// those of files.
+#[test]
+fn keys_that_begin_anew_are_put_together_with_those_before() {
+    let (spec, program, ctx) = summed(-1);
+    for (again, workers) in [(1, 1), (1, 2), (2, 3), (6, 2)] {
+        let mut all: Vec<Aggregation> = (0..workers).map(|_| Aggregation::new(&spec)).collect();
+        let mut work = Work::new(program.clone(), ctx.clone(), Vec::new());
+        let mut expected = BTreeMap::new();
+        for turn in 0..=again {
+            let step = if turn == 0 { 1 } else { 3 + turn };
+            let rows: Vec<(i64, i64)> = (0..60_000).step_by(step).map(|row| (row as i64 / 2, row as i64 % 7)).collect();
+            for (at, page) in rows.chunks(5000).enumerate() {
+                page.iter().for_each(|(key, value)| *expected.entry(*key).or_insert(0i128) += i128::from(*value));
+                let column = |of: fn(&(i64, i64)) -> i64| {
+                    Vector::Ints(Ints::measured(IntValues::I64(page.iter().map(of).collect()), None))
+                };
+                let columns = [column(|row| row.0), column(|row| row.1)];
+                all[at % workers].add(&mut Batch::of_vectors(&columns, page.len(), &work), &mut work).unwrap();
+            }
+        }
+        assert!(all.iter().all(|groups| groups.strands.len() == again.min(STRANDS_MAX)), "they are kept apart");
+        let mut workers = all.into_iter();
+        let mut groups = workers.next().unwrap();
+        workers.for_each(|worker| groups.merge(worker).unwrap());
+        let done = groups.finish().unwrap();
+        assert_eq!(done.groups(), expected.len(), "each key is there once");
+        assert_eq!(sums_of(&done), expected, "{again} times again");
     }
 }
 

@@ -17,7 +17,8 @@ pub struct Runs {
 const LONG: usize = 24;
 
 widest! {
-    fn ascend[T: Copy + Ord](keys: &[T]) -> bool {
+    /// Whether no key is below the one before it.
+    pub fn ascend[T: Copy + Ord](keys: &[T]) -> bool {
         // Without an end in the middle, for vectors.
         let falls = keys.iter().zip(keys.get(1..).unwrap_or_default()).map(|(a, b)| u32::from(a > b)).sum::<u32>();
         falls == 0

@@ -49,6 +49,7 @@ pub(super) struct Binder<'a> {
     /// How subqueries were written, with the level at which they stood.
     pub subquery_texts: Vec<(ColId, String)>,
     pub tables: Vec<ObjectId>,
+    pub aliases: BTreeMap<ColId, Arc<str>>,
     /// Scans that a locking clause has met and no [`Plan::LockRows`] has taken yet.
     pub lock_targets: Vec<LockTarget>,
     /// Locking clauses for the SELECT, view or derived table that is bound next.
@@ -92,6 +93,7 @@ impl<'a> Binder<'a> {
             subqueries: BTreeMap::new(),
             subquery_texts: Vec::new(),
             tables: Vec::new(),
+            aliases: BTreeMap::new(),
             lock_targets: Vec::new(),
             next_locking: Vec::new(),
             scopes: Vec::new(),
@@ -139,7 +141,9 @@ impl<'a> Binder<'a> {
         tables.dedup();
         let subqueries = std::mem::take(&mut self.subqueries);
         let (ctes, row, columnar) = (self.shared.clone(), Kept::default(), KeptPlan::default());
-        let mut query = Query { plan, columns, subqueries, ctes, tables, row_locks: Vec::new(), row, columnar };
+        let aliases = std::mem::take(&mut self.aliases);
+        let mut query =
+            Query { plan, columns, subqueries, ctes, tables, aliases, row_locks: Vec::new(), row, columnar };
         query.count_references();
         query.inline_ctes();
         query.delay_volatile();

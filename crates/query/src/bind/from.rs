@@ -294,6 +294,10 @@ impl Binder<'_> {
                 column_no: column.id.0 as i16,
             });
         }
+        if shown != table.name {
+            let shown: Arc<str> = shown.as_str().into();
+            self.aliases.extend(ids.iter().map(|(id, _)| (*id, shown.clone())));
+        }
         let columns = rename_all(columns, alias)?;
         let mut relation = relation_named(shown, columns.clone());
         relation.oid = table.id.0;

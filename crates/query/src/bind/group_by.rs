@@ -135,7 +135,8 @@ impl Binder<'_> {
             }
             return Ok(out);
         }
-        let bound = self.group_expr(expr, items)?;
+        let mut bound = self.group_expr(expr, items)?;
+        self.unify(&groups.exprs, std::iter::once(&mut bound));
         Ok(vec![groups.place(bound)])
     }
 

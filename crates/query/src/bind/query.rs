@@ -406,7 +406,7 @@ impl Binder<'_> {
     fn subquery_uses(&self, subquery: &Subquery, is_one: &dyn Fn(ColId) -> bool) -> bool {
         let compared = match &subquery.kind {
             SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } => self.uses(condition, is_one),
-            SubqueryKind::Scalar { .. } | SubqueryKind::Exists | SubqueryKind::Array { .. } => false,
+            SubqueryKind::Scalar { .. } | SubqueryKind::Exists => false,
         };
         compared || self.plan_uses(&subquery.plan, is_one)
     }

@@ -18,7 +18,6 @@ impl Binder<'_> {
         let kind = match self.subqueries.get(id).map(|subquery| &subquery.kind) {
             Some(SubqueryKind::Scalar { .. }) => "",
             Some(SubqueryKind::Exists) => "exists",
-            Some(SubqueryKind::Array { .. }) => "array",
             Some(SubqueryKind::Any { .. }) if !operand.is_empty() => "any",
             Some(SubqueryKind::All { .. }) if !operand.is_empty() => "all",
             _ => return,

@@ -115,6 +115,10 @@ impl Binder<'_> {
             let rest = items.iter_mut().map(|item| &mut item.expr);
             self.unify(on, rest.chain(keys.iter_mut().map(|key| &mut key.expr)));
         }
+        if matches!(select.distinct, Some(Distinct::Distinct)) {
+            let given: Vec<Expr> = items.iter().map(|item| item.expr.clone()).collect();
+            self.unify(&given, keys.iter_mut().map(|key| &mut key.expr));
+        }
         self.check_lockable(select, &items, having.is_some())?;
         self.mark_rows(&mut plan);
         let aggregates = std::mem::take(&mut self.scope().aggregates);
@@ -122,7 +126,10 @@ impl Binder<'_> {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
             return Err(SqlError::new("42P19", message));
         }
-        let groupings = std::mem::take(&mut self.scope().groupings);
+        let mut groupings = std::mem::take(&mut self.scope().groupings);
+        if let Some(groups) = &groups {
+            self.unify(&groups.exprs, groupings.iter_mut().flat_map(|(_, args, _)| args));
+        }
         if groups.is_some() || !aggregates.is_empty() || !groupings.is_empty() || having.is_some() {
             if let Some(groups) = &mut groups {
                 plan = self.grouped_sets(plan, &mut groups.exprs, &mut items, &mut keys);

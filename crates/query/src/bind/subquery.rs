@@ -3,9 +3,10 @@
 use super::binder::{Binder, Bound};
 use super::expr::{negate, symbol};
 use crate::error::{Result, SqlError};
-use crate::plan::{OutputColumn, Plan, Subquery, SubqueryKind};
-use basalt_expr::resolve;
+use crate::plan::{AggregateCall, OutputColumn, Plan, Subquery, SubqueryKind};
+use basalt_expr::cast::CastContext;
 use basalt_expr::tree::Expr;
+use basalt_expr::{array_value, resolve};
 use basalt_types::{DataType, Datum};
 use sqlparser::ast::{self, BinaryOperator};
 
@@ -49,15 +50,29 @@ impl Binder<'_> {
         Ok(self.hole(kind, bound, column.ty))
     }
 
+    /// `ARRAY(…)`: `array_agg` of its rows, which heeds their order, and an empty array if there are none.
     pub fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
-        let (bound, column) = self.single_column(query)?;
-        let ty = match column.ty.element() {
-            Some(_) => column.ty.underlying().base(),
-            None => DataType::Array(Box::new(column.ty.base())),
+        let (mut bound, column) = self.single_column(query)?;
+        // What arrays hold has no modifier. A subquery of arrays makes an array with a dimension more.
+        let (part, ty) = match column.ty.element() {
+            Some(_) => (column.ty.underlying().base(), column.ty.underlying().base()),
+            None => (column.ty.base(), DataType::Array(Box::new(column.ty.base()))),
         };
-        let kind = SubqueryKind::Array { column: column.id, ty: ty.clone() };
-        let hole = self.hole(kind, bound, ty);
-        self.note_text(&hole, query);
+        let eval = &self.ctx.eval;
+        let value = Expr::Hole { id: column.id, ty: column.ty };
+        let value = resolve::coerce(value, &part, CastContext::Implicit, eval)?;
+        let (resolved, args) = resolve::aggregate(self.registry(), "array_agg", vec![value], eval)?;
+        let (gathered, out) = (self.fresh(), self.fresh());
+        let call = AggregateCall { resolved, args, distinct: false, filter: None, order_by: Vec::new() };
+        let gathered = (gathered, call);
+        let rows = Expr::Hole { id: gathered.0, ty: gathered.1.resolved.ty.clone() };
+        let empty = Expr::Const { value: array_value::encode(ty.element().unwrap_or(&part), &[])?, ty: ty.clone() };
+        let value = Expr::Coalesce { args: vec![rows, empty], ty: ty.clone() };
+        let input = Box::new(bound.plan);
+        let grouped = Plan::Aggregate { input, groups: Vec::new(), aggregates: vec![gathered], sets: None };
+        bound.plan = Plan::Project { input: Box::new(grouped), exprs: vec![(out, value)] };
+        let hole = self.hole(SubqueryKind::Scalar { column: out, ty: ty.clone() }, bound, ty);
+        self.note_compared(&hole, "array", query);
         Ok(hole)
     }
 

@@ -184,7 +184,7 @@ pub(crate) fn column_pipelines(query: &Query, ctx: &RunContext) -> Taken<Pipelin
 pub(crate) fn noted_pipelines(query: &Query, ctx: &RunContext) -> Taken<(Pipelines, Notes)> {
     check_taken(query, ctx)?;
     let node = tree(query, ctx)?;
-    let notes = Notes::new(&node, &ctx.system);
+    let notes = Notes::new(&node, query, &ctx.system);
     let mut how = Compiling::new(&node, ctx, Some(notes));
     let plan = compiled(query, &node, &mut how)?;
     Ok((pipelines(&plan, ctx)?, how.notes.expect("it is kept")))

@@ -5,13 +5,14 @@
 
 use crate::optimize::node::{JoinKind, Key, Node, Op};
 use crate::pgcatalog::expression_text;
-use crate::plan::{AggregateCall, ColId, SetColumn, SortKey, WindowCall, WindowFunction};
+use crate::plan::{AggregateCall, ColId, Query, SetColumn, SortKey, WindowCall, WindowFunction};
 use crate::session::names::quote_identifier;
 use crate::system::SystemContext;
 use ahash::AHashMap;
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Edge, Ranking};
 use basalt_types::{ColumnId, DataType, TableDef};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A longer text is cut.
@@ -57,6 +58,8 @@ pub(crate) struct Notes {
     system: Arc<SystemContext>,
     notes: Vec<Note>,
     names: AHashMap<ColId, String>,
+    /// What the text calls tables, by their columns.
+    aliases: BTreeMap<ColId, Arc<str>>,
     /// What each scan is called by the first of its columns, and how often each table is read.
     relations: AHashMap<ColId, String>,
     reads: AHashMap<String, usize>,
@@ -67,9 +70,10 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    pub fn new(node: &Node, system: &Arc<SystemContext>) -> Notes {
+    pub fn new(node: &Node, query: &Query, system: &Arc<SystemContext>) -> Notes {
         Notes {
             system: system.clone(),
+            aliases: query.aliases.clone(),
             notes: Vec::new(),
             names: AHashMap::new(),
             relations: AHashMap::new(),
@@ -92,12 +96,14 @@ impl Notes {
     /// A table that is read: another time under another name, as PostgreSQL tells them apart.
     pub fn scan(&mut self, table: &TableDef, columns: &[(ColId, ColumnId)]) -> What {
         let known = columns.first().and_then(|(id, _)| self.relations.get(id)).cloned();
+        let given = columns.iter().find_map(|(id, _)| self.aliases.get(id));
+        let given = given.map_or(table.name.as_str(), |alias| alias);
         let alias = known.unwrap_or_else(|| {
-            let reads = self.reads.entry(table.name.clone()).or_default();
+            let reads = self.reads.entry(given.to_string()).or_default();
             *reads += 1;
             match *reads {
-                1 => quote_identifier(&table.name),
-                reads => quote_identifier(&format!("{}_{}", table.name, reads - 1)),
+                1 => quote_identifier(given),
+                reads => quote_identifier(&format!("{given}_{}", reads - 1)),
             }
         });
         for (id, column) in columns {

@@ -10,13 +10,10 @@ use crate::error::{Result, SqlError};
 use crate::plan::{ColId, CteId, Kept, OutputColumn, Plan, Query, Subquery, SubqueryKind, is_volatile};
 use crate::run::{QueryRuntime, RunContext};
 use ahash::{AHashMap, AHashSet};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::DataType as ArrowType;
-use basalt_expr::array_value;
-use basalt_expr::cast::CastContext;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::functions::Volatility;
-use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_sched::fair;
 use basalt_types::batch::bytes_of;
@@ -60,17 +57,6 @@ impl Applier {
             SubqueryKind::All { condition, .. } => (Some(condition), Kind::All),
             SubqueryKind::Exists => (None, Kind::Exists),
             SubqueryKind::Scalar { column, ty } => (Some(Expr::Hole { id: column, ty }), Kind::Scalar),
-            SubqueryKind::Array { column, ty: array } => {
-                let known = plan.columns().into_iter().find(|(id, _)| *id == column);
-                let (id, ty) = known.ok_or_else(|| SqlError::internal("ARRAY of a subquery without a column"))?;
-                let part = match (ty.element(), array.element()) {
-                    (None, Some(element)) => element.clone(),
-                    _ => array,
-                };
-                // What arrays hold has no modifier, which the form of numerics depends on.
-                let value = resolve::coerce(Expr::Hole { id, ty }, &part, CastContext::Implicit, &ctx.eval)?;
-                (Some(value), Kind::Array)
-            }
         };
         let plan = with_constants(plan, ctx)?;
         let mut volatile = is_volatile(&plan, &query.subqueries);
@@ -238,7 +224,7 @@ impl ApplyUdf {
         let _owner = SharedOwner(ctx.shared.clone());
         let batches = runtime.run_inline(&query, &ctx)?;
         let ty = query.columns.first().map_or(DataType::Bool, |column| column.ty.clone());
-        self.kind.fold(&ty, &self.ty, &batches)
+        self.kind.fold(&ty, &batches)
     }
 }
 
@@ -337,8 +323,8 @@ pub(super) fn part(query: &Query, plan: Plan, columns: Vec<OutputColumn>) -> Que
     reach.plan(query, &plan);
     let subqueries = reach.subqueries.iter().map(|id| (*id, query.subqueries[id].clone())).collect();
     let ctes = reach.ctes.iter().filter_map(|id| Some((*id, query.ctes.get(id)?.clone()))).collect();
-    let (row, columnar) = (Kept::default(), KeptPlan::default());
-    Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new(), row, columnar }
+    let (row, columnar, aliases) = (Kept::default(), KeptPlan::default(), query.aliases.clone());
+    Query { plan, columns, subqueries, ctes, tables: Vec::new(), aliases, row_locks: Vec::new(), row, columnar }
 }
 
 /// The query with values in the place of outer columns, and what it runs with.
@@ -398,11 +384,10 @@ enum Kind {
     Exists,
     Any,
     All,
-    Array,
 }
 
 impl Kind {
-    fn fold(self, ty: &DataType, result: &DataType, batches: &[RecordBatch]) -> Result<Datum> {
+    fn fold(self, ty: &DataType, batches: &[RecordBatch]) -> Result<Datum> {
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         let values = || {
             batches.iter().flat_map(move |batch| {
@@ -418,7 +403,6 @@ impl Kind {
             Kind::Scalar => values().next().unwrap_or(Datum::Null),
             Kind::Any => quantified(values(), true),
             Kind::All => quantified(values(), false),
-            Kind::Array => array_of(result, ty.element().is_some(), batches)?,
         })
     }
 }
@@ -434,19 +418,6 @@ fn quantified(values: impl Iterator<Item = Datum>, decisive: bool) -> Datum {
         }
     }
     result
-}
-
-fn array_of(ty: &DataType, nested: bool, batches: &[RecordBatch]) -> Result<Datum> {
-    let element = ty.element().ok_or_else(|| SqlError::internal(format!("{} is no array", ty.sql_name())))?;
-    // A subquery of arrays makes an array with a dimension more.
-    let part_ty = if nested { ty } else { element };
-    let parts = batches.iter().map(|batch| batch.column(0));
-    let parts = parts.flat_map(|column| (0..column.len()).map(|row| value_at(part_ty, column.as_ref(), row)));
-    let parts: Vec<Datum> = parts.collect();
-    Ok(match nested {
-        true => array_value::encode_shaped(element, &array_value::nest(element, &parts)?)?,
-        false => array_value::encode(element, &parts)?,
-    })
 }
 
 /// Columns that a plan takes from outside, with the subqueries and WITH queries that it uses. `beside` is an

@@ -21,8 +21,8 @@ pub(super) fn check(query: &Query, plan: &Plan) -> Result<()> {
 }
 
 /// [`check`] for a side of a join that is lateral. Without rows of its own an aggregation there has a row still,
-/// whose constants the join would fill with nulls, and DISTINCT would tell rows apart by the columns of conditions
-/// that were pulled up.
+/// whose constants the join would fill with nulls, and groups and DISTINCT would tell rows apart by the columns of
+/// conditions that were pulled up.
 pub(super) fn check_lateral(query: &Query, plan: &Plan) -> Result<()> {
     let outer: AHashSet<ColId> = outer_columns(query, plan, None).into_iter().map(|(id, _)| id).collect();
     if combines(&Walk { query, outer }, plan) == Some(false) {
@@ -31,15 +31,13 @@ pub(super) fn check_lateral(query: &Query, plan: &Plan) -> Result<()> {
     Err(SqlError::not_supported("no join can stand for this lateral subquery"))
 }
 
-/// Whether an aggregation without groups, or DISTINCT, stands above an outer reference. `None` if unknown.
+/// Whether an aggregation, or DISTINCT, stands above an outer reference. `None` if unknown.
 fn combines(walk: &Walk<'_>, plan: &Plan) -> Option<bool> {
     for input in plan.inputs() {
         if combines(walk, input)? {
             return Some(true);
         }
-        let alone = matches!(plan, Plan::Distinct { .. })
-            || matches!(plan, Plan::Aggregate { groups, .. } if groups.is_empty());
-        if alone && walk.refers(input)? {
+        if matches!(plan, Plan::Distinct { .. } | Plan::Aggregate { .. }) && walk.refers(input)? {
             return Some(true);
         }
     }

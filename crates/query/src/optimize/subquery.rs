@@ -15,7 +15,7 @@ use super::keys::{is_never_null_expr, is_unique};
 use super::limits;
 use super::node::{JoinKind, Key, Node, Op};
 use super::pull::decorrelated;
-use crate::plan::{self, AggregateCall, ColId, Plan, Subquery, SubqueryKind};
+use crate::plan::{self, AggregateCall, ColId, Plan, Query, Subquery, SubqueryKind, never_fails};
 use ahash::AHashMap;
 use basalt_expr::tree::{Expr, Truth};
 use basalt_types::{CompareOp, DataType, Datum};
@@ -37,6 +37,29 @@ impl Asked {
         let left = std::mem::replace(&mut self.node, Node::unit());
         self.node = left.join(right, kind, condition);
     }
+}
+
+/// Whether every row asks a subquery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asks {
+    Always,
+    Perhaps,
+}
+
+/// The subqueries of an expression, those first that every row asks: of CASE and COALESCE that is what comes first.
+fn list_asked(query: &Query, expr: &Expr, asks: Asks, found: &mut Vec<(ColId, Asks)>) {
+    let (always, perhaps): (Vec<&Expr>, Vec<&Expr>) = match expr {
+        Expr::Hole { id, .. } if query.subqueries.contains_key(id) => return found.push((*id, asks)),
+        Expr::Case { branches, otherwise, .. } => {
+            let mut parts = branches.iter().flat_map(|(condition, value)| [condition, value]);
+            (parts.next().into_iter().collect(), parts.chain(otherwise.as_deref()).collect())
+        }
+        Expr::Coalesce { args, .. } => (args.iter().take(1).collect(), args.iter().skip(1).collect()),
+        other => (other.children(), Vec::new()),
+    };
+    always.into_iter().for_each(|part| list_asked(query, part, asks, found));
+    perhaps.into_iter().for_each(|part| list_asked(query, part, Asks::Perhaps, found));
+    found.sort_by_key(|(_, asks)| *asks == Asks::Perhaps);
 }
 
 /// An aggregation without groups, and what is computed from it.
@@ -63,10 +86,10 @@ impl Converter<'_> {
         };
         match found {
             Some(Subquery { kind: SubqueryKind::Exists, plan }) => self.exists(asked, plan, negated),
-            Some(Subquery { kind: SubqueryKind::Any { columns, condition }, plan }) if !is_one_row(plan) => {
+            Some(Subquery { kind: SubqueryKind::Any { columns, condition }, plan }) if !plan.is_one_row() => {
                 self.quantified(asked, plan, columns, condition, negated).map(|()| None)
             }
-            Some(Subquery { kind: SubqueryKind::All { columns, condition }, plan }) if !is_one_row(plan) => {
+            Some(Subquery { kind: SubqueryKind::All { columns, condition }, plan }) if !plan.is_one_row() => {
                 let opposite = opposite(&self.settled(condition)?);
                 self.quantified(asked, plan, columns, &opposite, !negated).map(|()| None)
             }
@@ -89,7 +112,7 @@ impl Converter<'_> {
         let given_back = |inner: Expr| if negated { Expr::Not(Box::new(inner)) } else { inner };
         let query = self.query;
         let found = match &inner {
-            Expr::Hole { id, .. } => query.subqueries.get(id).filter(|subquery| !is_one_row(&subquery.plan)),
+            Expr::Hole { id, .. } => query.subqueries.get(id).filter(|subquery| !subquery.plan.is_one_row()),
             _ => None,
         };
         let (plan, columns, condition, of_all) = match found {
@@ -118,37 +141,29 @@ impl Converter<'_> {
         args.into_iter().map(|arg| self.positive(asked, arg)).collect()
     }
 
-    /// The expression with answers in the place of its subqueries. None stand inside of CASE, which does not ask all.
+    /// The expression with answers in the place of its subqueries, those included for which some rows do not ask.
     pub fn answer(&mut self, asked: &mut Asked, expr: Expr) -> Option<Expr> {
         let query = self.query;
         let mut open = Vec::new();
-        let mut in_case = false;
-        expr.walk(&mut |node| {
-            let holds = |id: &ColId| query.subqueries.contains_key(id);
-            match node {
-                Expr::Hole { id, .. } if holds(id) && !asked.known.contains_key(id) => open.push(*id),
-                Expr::Case { .. } => {
-                    in_case |= node.any(&mut |part| matches!(part, Expr::Hole { id, .. } if holds(id)));
-                }
-                _ => {}
+        list_asked(query, &expr, Asks::Always, &mut open);
+        for (id, asks) in open {
+            if asked.known.contains_key(&id) {
+                continue;
             }
-            true
-        });
-        if in_case {
-            return self.refuse("a subquery inside of CASE");
-        }
-        for id in open {
             let subquery = query.subqueries.get(&id)?;
-            let answer = self.value(asked, subquery)?;
+            if asks == Asks::Perhaps && !never_fails(query, subquery) {
+                return self.refuse("a subquery inside of CASE or COALESCE, which may fail");
+            }
+            let answer = self.value(asked, subquery, asks)?;
             asked.known.insert(id, answer);
         }
         Some(substitute(expr, &asked.known))
     }
 
-    fn value(&mut self, asked: &mut Asked, subquery: &Subquery) -> Option<Expr> {
+    fn value(&mut self, asked: &mut Asked, subquery: &Subquery, asks: Asks) -> Option<Expr> {
         let plan = &subquery.plan;
         match &subquery.kind {
-            SubqueryKind::Scalar { column, ty } => self.scalar(asked, plan, *column, ty),
+            SubqueryKind::Scalar { column, ty } => self.scalar(asked, plan, *column, ty, asks),
             SubqueryKind::Exists => {
                 let right = self.part(plan)?;
                 if always_has_a_row(&right) {
@@ -160,7 +175,7 @@ impl Converter<'_> {
                 asked.join(right, JoinKind::Mark { id, null_aware: false }, condition);
                 Some(hole(id, DataType::Bool))
             }
-            SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } if is_one_row(plan) => {
+            SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } if plan.is_one_row() => {
                 self.compared_once(asked, plan, condition)
             }
             SubqueryKind::Any { columns, condition } => self.marked(asked, plan, columns, condition),
@@ -169,7 +184,6 @@ impl Converter<'_> {
                 let mark = self.marked(asked, plan, columns, &opposite)?;
                 Some(Expr::Not(Box::new(mark)))
             }
-            SubqueryKind::Array { .. } => self.refuse("ARRAY of a subquery"),
         }
     }
 
@@ -265,7 +279,7 @@ impl Converter<'_> {
     }
 
     /// A column of at most one row, null if there is none.
-    fn scalar(&mut self, asked: &mut Asked, plan: &Plan, column: ColId, ty: &DataType) -> Option<Expr> {
+    fn scalar(&mut self, asked: &mut Asked, plan: &Plan, column: ColId, ty: &DataType, asks: Asks) -> Option<Expr> {
         let right = self.part(plan)?;
         match one_row(right, vec![hole(column, ty.clone())]) {
             Ok(row) => self.only_row(asked, row).map(|mut outputs| outputs.remove(0)),
@@ -273,7 +287,8 @@ impl Converter<'_> {
                 let (right, condition) = decorrelated(self, &asked.node, *right, false)?;
                 let kind = match has_one_partner(&asked.node, &right, &condition) {
                     true => JoinKind::Left,
-                    false => JoinKind::Single,
+                    false if asks == Asks::Always => JoinKind::Single,
+                    false => return self.refuse("a subquery inside of CASE or COALESCE, which may have several rows"),
                 };
                 asked.join(right, kind, condition);
                 Some(hole(column, ty.clone()))
@@ -404,15 +419,6 @@ fn has_one_partner(left: &Node, right: &Node, condition: &[Expr]) -> bool {
     let keys = condition.iter().filter_map(|conjunct| key_of(conjunct, &of_left, &of_right));
     let by: ColSet = keys.filter(|key| !key.null_safe).flat_map(|key| columns_of(&key.right)).collect();
     is_unique(right, &by)
-}
-
-/// Whether a plan has one row, whatever it reads.
-fn is_one_row(plan: &Plan) -> bool {
-    match plan {
-        Plan::Aggregate { groups, sets: None, .. } => groups.is_empty(),
-        Plan::Project { input, .. } => is_one_row(input),
-        _ => false,
-    }
 }
 
 /// An aggregation without groups has a row always.

@@ -1,6 +1,6 @@
 //! What fails for some values, so that it shows for which rows it is computed.
 
-use super::{Plan, Query};
+use super::{AggregateCall, Plan, Query, Subquery, SubqueryKind};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
 
@@ -41,5 +41,72 @@ fn is_divisor(expr: &Expr) -> bool {
         Expr::Const { value: Datum::I128(value), .. } => *value != 0,
         Expr::Const { value: Datum::F64(value), .. } => *value != 0.0,
         _ => false,
+    }
+}
+
+/// Whether a subquery fails for no row at all, so that those may be answered, too, for which nobody asks. What is not
+/// known to be harmless (arithmetic, most functions and casts) is not. Of a scalar one it is left open whether there
+/// are several rows.
+pub fn never_fails(query: &Query, subquery: &Subquery) -> bool {
+    let compared = match &subquery.kind {
+        SubqueryKind::Scalar { .. } | SubqueryKind::Exists => None,
+        SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } => Some(condition),
+    };
+    compared.is_none_or(|condition| is_harmless(query, condition)) && plan_never_fails(query, &subquery.plan)
+}
+
+fn plan_never_fails(query: &Query, plan: &Plan) -> bool {
+    let is_known = match plan {
+        Plan::Unit | Plan::Scan { .. } | Plan::Values { .. } | Plan::SetOp { .. } => true,
+        Plan::Project { .. } | Plan::Filter { .. } | Plan::Join { .. } => true,
+        Plan::Sort { .. } | Plan::Distinct { .. } => true,
+        Plan::Limit { limit, offset, .. } => [limit, offset].into_iter().flatten().all(is_count),
+        Plan::Aggregate { aggregates, .. } => aggregates.iter().all(|(_, call)| adds_up(call)),
+        _ => false,
+    };
+    is_known
+        && plan.clone().exprs_mut().into_iter().all(|expr| is_harmless(query, expr))
+        && plan.inputs().into_iter().all(|input| plan_never_fails(query, input))
+}
+
+fn is_harmless(query: &Query, expr: &Expr) -> bool {
+    let own = match expr {
+        Expr::Hole { id, .. } => match query.subqueries.get(id) {
+            Some(Subquery { kind: SubqueryKind::Scalar { .. }, plan }) if !plan.is_one_row() => false,
+            Some(subquery) => never_fails(query, subquery),
+            None => true,
+        },
+        Expr::Call { function, .. } | Expr::AnyAll { function, .. } => function.comparison().is_some(),
+        Expr::Cast { expr, to, .. } => widens(&expr.ty(), to),
+        Expr::ArrayLiteral { .. } => false,
+        _ => true,
+    };
+    own && expr.children().into_iter().all(|child| is_harmless(query, child))
+}
+
+fn is_count(expr: &Expr) -> bool {
+    matches!(expr, Expr::Const { value: Datum::Null | Datum::I64(0..), .. })
+}
+
+/// Aggregates whose results stay within their types, whatever is aggregated.
+fn adds_up(call: &AggregateCall) -> bool {
+    let is_exact =
+        |ty: &DataType| matches!(ty, DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric(_));
+    let types = &call.resolved.arg_types;
+    match call.resolved.aggregate.name.as_str() {
+        "count" | "min" | "max" | "bool_and" | "bool_or" | "every" => true,
+        "sum" | "avg" => types.iter().all(is_exact),
+        "array_agg" => types.iter().all(|ty| ty.element().is_none()),
+        _ => false,
+    }
+}
+
+fn widens(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Bpchar, Float4, Float8, Int2, Int4, Int8, Numeric, Text, Varchar};
+    match (from, to) {
+        (Int2, Int4 | Int8) | (Int4, Int8) | (Float4, Float8) => true,
+        (Int2 | Int4 | Int8 | Numeric(_), Numeric(None)) | (Int2 | Int4 | Int8, Float8) => true,
+        (Text | Varchar(_) | Bpchar(_), Text | Varchar(None)) => true,
+        (from, to) => from == to,
     }
 }

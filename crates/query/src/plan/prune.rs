@@ -138,7 +138,7 @@ impl Pruning {
         });
         for (id, mut subquery) in named {
             match &subquery.kind {
-                SubqueryKind::Scalar { column, .. } | SubqueryKind::Array { column, .. } => {
+                SubqueryKind::Scalar { column, .. } => {
                     self.used.insert(*column);
                 }
                 // Its columns are nobody's, volatile or not, but DataFusion makes a join of what passes columns on.

@@ -1,6 +1,7 @@
 use super::*;
 use arrow_array::ArrayRef;
 use arrow_array::{Array, Float64Array, Int64Array};
+use std::collections::HashMap;
 
 fn ints(values: Vec<Option<i64>>) -> Vector {
     let values: ArrayRef = Arc::new(Int64Array::from(values));
@@ -166,6 +167,62 @@ fn ascending_keys_keep_their_groups() {
         assert_eq!(groups[groups.len() - 2..], [seen.len() as u32 + 1, seen.len() as u32 + 2]);
         assert_eq!(own.len(), seen.len() + 3);
     }
+}
+
+/// Workers whose ascending keys overlap everywhere, more of them than lists are looked through.
+#[test]
+fn lists_that_ascend_are_put_together_however_they_overlap() {
+    let mut random = 1u64;
+    let mut next = move |below: u64| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (random >> 33) % below
+    };
+    for round in 0..40 {
+        let mut all = Keys::new(&[Form::Integers], &Seeds::new());
+        let mut expected: HashMap<i64, u32> = HashMap::new();
+        for worker in 0..12 {
+            let sparse = [1, 2, 7, 60, 3000][next(5) as usize];
+            let mut at = next(500) as i64 - 250;
+            let mut values: Vec<i64> = (0..1 + next(900))
+                .map(|_| {
+                    at += 1 + next(sparse) as i64;
+                    at
+                })
+                .collect();
+            if round == 7 {
+                values.extend([i64::MAX - 1, i64::MAX]);
+                values.insert(0, i64::MIN);
+            }
+            let mut one = Keys::new(&[Form::Integers], &Seeds::new());
+            one.assign(&[ints(values.iter().copied().map(Some).collect())], values.len(), None).unwrap();
+            let groups = all.merge(&mut one).unwrap();
+            assert_eq!(groups.len(), values.len());
+            for (value, group) in values.iter().zip(groups) {
+                let new = expected.len() as u32 + 1;
+                assert_eq!(*expected.entry(*value).or_insert(new), group, "round {round}, worker {worker}: {value}");
+            }
+            assert_eq!(all.len(), expected.len() + 1);
+        }
+        for (value, group) in &expected {
+            assert_eq!(all.integer(0, *group), *value);
+        }
+    }
+}
+
+#[test]
+fn keys_fall_back_where_they_ascend_from_further_in_front() {
+    let column = |values: Vec<i64>| [ints(values.into_iter().map(Some).collect())];
+    let mut keys = Keys::new(&[Form::Integers], &Seeds::new());
+    let rows = 10_000;
+    assert!(!keys.falls_back(&column(vec![1, 2]), None), "there is nothing behind them");
+    keys.assign(&column((0..rows).collect()), rows as usize, None).unwrap();
+    assert!(keys.falls_back(&column(vec![1, 2]), None) && !keys.falls_back(&column(vec![2, 1]), None));
+    assert!(!keys.falls_back(&column(vec![rows - 1, rows]), None), "they go on");
+    // Of rows that do not count nothing is heeded.
+    assert!(keys.falls_back(&column(vec![rows, 2, 1, 3]), Some(&[0, 1, 0, 1])));
+    assert!(!keys.falls_back(&column(vec![1, rows, 5]), Some(&[0, 1, 0])));
+    assert!(!keys.falls_back(&column(vec![1, 2]), Some(&[0, 0])));
+    assert!(!keys.falls_back(&[ints(vec![Some(1), None])], None), "a null does not ascend");
 }
 
 #[test]

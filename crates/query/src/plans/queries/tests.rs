@@ -4,13 +4,14 @@ use crate::plan::{Kept, Plan};
 
 fn kept(queries: &KnownQueries, text: &str, around: &Arc<str>, catalog_version: u64) {
     let (row, columnar) = (Kept::default(), KeptPlan::default());
-    let (subqueries, ctes) = Default::default();
+    let (subqueries, ctes, aliases) = Default::default();
     let query = Query {
         plan: Plan::Unit,
         columns: Vec::new(),
         subqueries,
         ctes,
         tables: Vec::new(),
+        aliases,
         row_locks: Vec::new(),
         row,
         columnar,
