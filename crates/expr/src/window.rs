@@ -14,7 +14,7 @@ mod tree;
 mod values;
 
 pub use frames::{Bound, Exclude, FrameSpec, Frames, Offset, RangeKey, Units};
-pub use moving::over_frames;
+pub use moving::{going_on, over_frames};
 pub use rank::{ntile, ranking};
 pub use values::{Edge, edge_value, nth_value, shifted};
 
@@ -77,6 +77,18 @@ impl<'a> Rows<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.rows == 0
+    }
+
+    /// How many rows, and how many groups of peers, the last partition has; and whether it is the only one.
+    pub fn last_partition(&self) -> (u32, usize, bool) {
+        let [.., from, to] = self.partitions.as_slice() else { return (0, 0, true) };
+        let groups = self.groups.len() - 1 - self.groups.partition_point(|group| group < from);
+        (to - from, groups, self.partitions.len() == 2)
+    }
+
+    /// Where the first partition ends.
+    pub fn first_end(&self) -> u32 {
+        self.partitions.get(1).copied().unwrap_or(0)
     }
 
     fn partitions(&self) -> impl Iterator<Item = Range<u32>> + '_ {

@@ -1,7 +1,7 @@
 //! Sorted runs on disk, read as one: a tournament of their first rows (Knuth, volume 3, 5.4.1).
 
 use super::sort::{At, KeyValues, Order, interleaved, run_rows};
-use super::window;
+use super::window::{self, Cuts};
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 use crate::spill::scatter::Rows;
@@ -89,11 +89,16 @@ struct Tournament {
     /// Blocks that rows of the next piece are in.
     sources: Vec<Vec<ArrayRef>>,
     source_bytes: usize,
+    /// Whether the next row is of the partition of the last that was given.
+    goes_on: bool,
 }
 
 /// Rows that are the same in so many of the first keys leave together, if there is room for them.
 struct Whole<'h> {
-    keys: usize,
+    /// `None`: any row may be the last.
+    keys: Option<usize>,
+    /// Keys of partitions.
+    partition: usize,
     held: &'h mut Reservation,
 }
 
@@ -103,7 +108,7 @@ impl Whole<'_> {
         let bytes = bytes * 3;
         match self.held.reach(bytes) || bytes < SPILL_BYTES_MIN {
             true => Ok(()),
-            false => Err(Error::Beyond("a partition of a window that is more than memory holds")),
+            false => Err(Error::Beyond("rows of a window that belong together and are more than memory holds")),
         }
     }
 }
@@ -119,7 +124,8 @@ impl Tournament {
         let cursor = |run: &Rows| Cursor { run: run.clone(), block: 0, keys: Vec::new(), source: 0, row: 0, rows: 0 };
         let cursors: Vec<Cursor> = runs.iter().map(cursor).collect();
         let losers = vec![usize::MAX; cursors.len().max(1)];
-        let mut own = Tournament { order: order.clone(), cursors, losers, sources: Vec::new(), source_bytes: 0 };
+        let (sources, source_bytes, goes_on) = (Vec::new(), 0, false);
+        let mut own = Tournament { order: order.clone(), cursors, losers, sources, source_bytes, goes_on };
         for at in 0..own.cursors.len() {
             own.load(at)?;
         }
@@ -196,6 +202,7 @@ impl Tournament {
     /// together with the next.
     fn next(&mut self, rows_max: usize, mut whole: Option<Whole<'_>>) -> Result<Option<Piece>> {
         self.forget();
+        self.goes_on = false;
         let mut rows: Vec<At> = Vec::with_capacity(rows_max);
         while let Some(at) = self.winner() {
             let (source, row) = (self.cursors[at].source, self.cursors[at].row);
@@ -207,7 +214,7 @@ impl Tournament {
             if block_ends {
                 self.load(at)?;
                 // Those that leave together anyway are few.
-                match whole.as_mut().filter(|_| rows.len() >= rows_max) {
+                match whole.as_mut().filter(|whole| whole.keys.is_some() && rows.len() >= rows_max) {
                     Some(whole) => whole.reach(self.source_bytes)?,
                     None => self.source_bytes = 0,
                 }
@@ -219,7 +226,9 @@ impl Tournament {
             let (Some(whole), Some(next)) = (&whole, self.winner()) else { break };
             let keys = gone.as_deref().unwrap_or(&self.cursors[at].keys);
             let next = &self.cursors[next];
-            if !self.order.is_same((keys, row), (&next.keys, next.row), whole.keys) {
+            let is_same = |count: usize| self.order.is_same((keys, row), (&next.keys, next.row), count);
+            if whole.keys.is_none_or(|count| !is_same(count)) {
+                self.goes_on = is_same(whole.partition);
                 break;
             }
         }
@@ -262,6 +271,8 @@ impl Cursor {
 pub(super) struct Merge {
     tournament: Tournament,
     window: Option<Arc<window::Spec>>,
+    /// Of the partition that goes on.
+    carried: window::Carried,
     /// Rows that are still to be passed over, and to be given.
     offset: usize,
     left: usize,
@@ -271,7 +282,8 @@ pub(super) struct Merge {
 impl Merge {
     pub fn new(of: &Runs, held: Reservation) -> Result<Merge> {
         let tournament = Tournament::new(&of.order, &of.runs)?;
-        Ok(Merge { tournament, window: of.window.clone(), offset: of.order.offset, left: of.rows, held })
+        let (window, carried) = (of.window.clone(), window::Carried::default());
+        Ok(Merge { tournament, window, carried, offset: of.order.offset, left: of.rows, held })
     }
 
     pub fn next(&mut self, stop: &Stop) -> Result<Option<(Vec<Vector>, usize)>> {
@@ -297,11 +309,20 @@ impl Merge {
 
     fn piece(&mut self) -> Result<Option<(Vec<Vector>, usize)>> {
         let width = self.tournament.order.fields.len();
-        let whole = self.window.as_ref().map(|window| Whole { keys: window.partition.len(), held: &mut self.held });
+        let goes_on = self.tournament.goes_on;
+        let whole = self.window.as_ref().map(|window| {
+            let partition = window.partition.len();
+            let keys = match window.cuts() {
+                Cuts::Anywhere => None,
+                Cuts::Peers => Some(partition + window.order.len()),
+                Cuts::Partitions => Some(partition),
+            };
+            Whole { keys, partition, held: &mut self.held }
+        });
         let Some(Piece { mut columns, rows }) = self.tournament.next(ROWS, whole)? else { return Ok(None) };
         columns.truncate(width);
         if let Some(window) = &self.window {
-            columns = window.apply(columns, rows)?;
+            columns = window.apply_on(columns, rows, &mut self.carried, goes_on)?;
             self.held.shrink_to(0);
         }
         Ok(Some((columns, rows)))

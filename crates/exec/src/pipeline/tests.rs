@@ -588,8 +588,17 @@ fn windows_are_the_same_from_disk() {
     }
     let parted = Plan::Sort { input: Box::new(window(vec![4, 5])), keys: vec![sort_key(&fields, 8, true, false)] };
     machine.check("sorted", &parted, true);
-    let (rows, _) = machine.run(&window(vec![]), 0);
-    assert!(matches!(rows, Err(Error::Beyond(_))), "one partition that has no room");
+    // Partitions that have no room, of which each row needs only what came before.
+    machine.check("one partition", &window(vec![]), true);
+    let mut whole = window(vec![1]);
+    let Plan::Window { calls, .. } = &mut whole else { panic!("it is a window") };
+    calls.truncate(1);
+    machine.check("cut anywhere", &whole, true);
+    let mut whole = window(vec![]);
+    let Plan::Window { calls, .. } = &mut whole else { panic!("it is a window") };
+    calls.push(WindowCall { function: WindowFunction::Ranking(Ranking::CumeDist), ty: DataType::Float8, frame: None });
+    let (rows, _) = machine.run(&whole, 0);
+    assert!(matches!(rows, Err(Error::Beyond(_))), "one partition that has no room, and all of which is needed");
 }
 
 #[test]

@@ -5,20 +5,23 @@ use crate::error::{Error, Result};
 use crate::gather::joined;
 use crate::program::{Field, logical};
 use crate::stop::{ROWS, check, pieces};
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array};
 use basalt_expr::Error as ExprError;
-use basalt_expr::aggregates::ResolvedAggregate;
+use basalt_expr::aggregates::{GroupsAccumulator, ResolvedAggregate};
 use basalt_expr::context::EvalContext;
 use basalt_expr::window::{
-    Edge, FrameSpec, Frames, Offset, RangeKey, Ranking, Rows, edge_value, nth_value, ntile, over_frames, ranking,
-    shifted,
+    Bound, Edge, Exclude, FrameSpec, Frames, Offset, RangeKey, Ranking, Rows, Units, edge_value, going_on, nth_value,
+    ntile, over_frames, ranking, shifted,
 };
 use basalt_types::DataType;
 use basalt_types::batch::to_stored;
 use basalt_types::vector::Vector;
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What is computed of sorted columns.
 #[derive(Debug)]
@@ -81,8 +84,38 @@ impl Spec {
         self.fields[..self.passed].iter().cloned().chain(calls).collect()
     }
 
-    /// The same, of all rows.
-    pub fn apply(&self, mut columns: Vec<Vector>, rows: usize) -> Result<Vec<Vector>> {
+    /// Where sorted rows may be cut, so that what is computed of a piece says all of its rows.
+    pub fn cuts(&self) -> Cuts {
+        let calls = self.calls.iter().map(Call::cuts);
+        match calls.max().unwrap_or(Cuts::Anywhere) {
+            // All rows of a partition are peers.
+            Cuts::Peers if self.order.is_empty() => Cuts::Partitions,
+            cuts => cuts,
+        }
+    }
+
+    /// The same, of whole partitions.
+    pub fn apply(&self, columns: Vec<Vector>, rows: usize) -> Result<Vec<Vector>> {
+        self.computed(columns, rows, None)
+    }
+
+    /// The same of rows that were cut where [`Spec::cuts`] says: `carried` is what came out of those before. `goes_on`:
+    /// whether the first partition is the last of theirs.
+    pub fn apply_on(
+        &self,
+        columns: Vec<Vector>,
+        rows: usize,
+        carried: &mut Carried,
+        goes_on: bool,
+    ) -> Result<Vec<Vector>> {
+        if !goes_on {
+            *carried = Carried::default();
+        }
+        let is_cut = self.cuts() != Cuts::Partitions;
+        self.computed(columns, rows, is_cut.then_some(carried))
+    }
+
+    fn computed(&self, mut columns: Vec<Vector>, rows: usize, carried: Option<&mut Carried>) -> Result<Vec<Vector>> {
         if rows == 0 {
             return Ok(Vec::new());
         }
@@ -107,15 +140,80 @@ impl Spec {
             ctx: &along.ctx,
         });
         let mut results = Vec::with_capacity(self.calls.len());
+        let mut carried = carried.map(|carried| (std::mem::take(carried), carried));
         for call in &self.calls {
-            let values = call.values(&sorted, range.as_ref(), &column)?;
+            let values = match (&mut carried, &call.function) {
+                (Some((before, after)), Function::Aggregate { .. }) => {
+                    let state = before.states.pop_front();
+                    let (values, state) = call.going_on(&sorted, &column, state)?;
+                    after.states.extend(state);
+                    values
+                }
+                (Some((before, _)), Function::Ranking(ranking)) => {
+                    let base = if *ranking == Ranking::DenseRank { before.groups } else { before.rows };
+                    raised(&call.values(&sorted, range.as_ref(), &column)?, sorted.first_end() as usize, base)
+                }
+                _ => call.values(&sorted, range.as_ref(), &column)?,
+            };
             let stored = in_pieces(rows, |piece| to_stored(&call.ty, &values.slice(piece.start, piece.len())))?;
             results.push(Vector::measured(stored));
+        }
+        if let Some((before, after)) = carried {
+            let (rows, groups, is_only) = sorted.last_partition();
+            (after.rows, after.groups) = (i64::from(rows), groups as i64);
+            if is_only {
+                (after.rows, after.groups) = (after.rows + before.rows, after.groups + before.groups);
+            }
         }
         columns.truncate(self.passed);
         columns.extend(results);
         Ok(columns)
     }
+}
+
+/// Where sorted rows may be cut: the further down, the less often.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Cuts {
+    Anywhere,
+    /// Where a group of peers ends.
+    Peers,
+    Partitions,
+}
+
+/// Of a partition whose rows come in several pieces, what has been computed so far.
+#[derive(Default)]
+pub(super) struct Carried {
+    rows: i64,
+    /// Of peers.
+    groups: i64,
+    /// By aggregate.
+    states: VecDeque<Box<dyn GroupsAccumulator>>,
+}
+
+/// Aggregates whose states do not grow with what they take in.
+const BOUNDED: [&str; 15] = [
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "bool_and",
+    "bool_or",
+    "every",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "variance",
+    "var_pop",
+    "var_samp",
+    "bit_and",
+];
+
+/// Ranks of which the first ones are so much higher.
+fn raised(ranks: &ArrayRef, first: usize, by: i64) -> ArrayRef {
+    let ranks = ranks.as_primitive::<Int64Type>().values();
+    let raised = ranks.iter().enumerate().map(|(row, rank)| if row < first { rank + by } else { *rank });
+    Arc::new(Int64Array::from_iter_values(raised))
 }
 
 fn stopped(error: ExprError) -> Error {
@@ -138,6 +236,43 @@ fn part(column: &Vector, rows: Range<usize>) -> Vector {
 }
 
 impl Call {
+    fn cuts(&self) -> Cuts {
+        match (&self.function, &self.frame) {
+            (Function::Ranking(Ranking::RowNumber), _) => Cuts::Anywhere,
+            (Function::Ranking(Ranking::Rank | Ranking::DenseRank), _) => Cuts::Peers,
+            (Function::Aggregate { resolved, .. }, Some(Frame { spec, .. }))
+                if spec.start == Bound::UnboundedPreceding
+                    && spec.end == Bound::CurrentRow
+                    && spec.exclude == Exclude::NoOthers
+                    && BOUNDED.contains(&resolved.aggregate.name.as_str()) =>
+            {
+                if spec.units == Units::Rows {
+                    Cuts::Anywhere
+                } else {
+                    Cuts::Peers
+                }
+            }
+            _ => Cuts::Partitions,
+        }
+    }
+
+    /// Of an aggregate whose frames begin with their partition.
+    fn going_on(
+        &self,
+        rows: &Rows<'_>,
+        column: &dyn Fn(usize) -> Result<ArrayRef>,
+        state: Option<Box<dyn GroupsAccumulator>>,
+    ) -> Result<(ArrayRef, Option<Box<dyn GroupsAccumulator>>)> {
+        let (Function::Aggregate { resolved, args, filter }, Some(frame)) = (&self.function, &self.frame) else {
+            panic!("an aggregate has a frame")
+        };
+        let frames = Frames::new(rows, frame.spec, [None, None], None).map_err(stopped)?;
+        let args = args.iter().map(|arg| column(*arg)).collect::<Result<Vec<ArrayRef>>>()?;
+        let filter = filter.map(column).transpose()?;
+        let filter = filter.as_ref().map(|filter| filter.as_boolean());
+        going_on(rows, &frames, resolved, &args, filter, state).map_err(stopped)
+    }
+
     fn values(
         &self,
         rows: &Rows<'_>,

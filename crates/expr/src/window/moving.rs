@@ -6,7 +6,7 @@
 //! ([`tree`](super::tree)), so that no frame takes more than a few dozen steps.
 
 use super::{Frames, Rows, prefix, tree};
-use crate::aggregates::ResolvedAggregate;
+use crate::aggregates::{GroupsAccumulator, ResolvedAggregate};
 use crate::error::Result;
 use crate::eval::vector::{VectorBuilder, from_arrow, value_at};
 use arrow::compute::{concat, take};
@@ -85,10 +85,30 @@ fn whole_partitions(rows: &Rows, input: &Input) -> Result<ArrayRef> {
 }
 
 fn growing(rows: &Rows, frames: &Frames, input: &Input) -> Result<ArrayRef> {
+    grown(rows, frames, input, None).map(|(values, _)| values)
+}
+
+/// As [`over_frames`] where frames begin with their partition and end with their row or its peers. The first partition
+/// goes on with the state that came out for the last one of the rows before, if it is the same.
+pub fn going_on(
+    rows: &Rows,
+    frames: &Frames,
+    call: &ResolvedAggregate,
+    args: &[ArrayRef],
+    filter: Option<&BooleanArray>,
+    state: Option<State>,
+) -> Result<(ArrayRef, Option<State>)> {
+    grown(rows, frames, &Input { call, args, filter }, state)
+}
+
+type State = Box<dyn GroupsAccumulator>;
+
+fn grown(rows: &Rows, frames: &Frames, input: &Input, mut carried: Option<State>) -> Result<(ArrayRef, Option<State>)> {
     let mut out = VectorBuilder::new(&input.call.ty, rows.len());
     let zeros = vec![0u32; rows.len().min(STEP_ROWS_MAX)];
+    let mut last = None;
     for partition in rows.partitions() {
-        let mut state = input.call.accumulator();
+        let mut state = carried.take().unwrap_or_else(|| input.call.accumulator());
         let mut known = partition.start as usize;
         let mut value = None;
         for row in partition {
@@ -107,8 +127,9 @@ fn growing(rows: &Rows, frames: &Frames, input: &Input) -> Result<ArrayRef> {
                 out.push(value)?;
             }
         }
+        last = Some(state);
     }
-    out.finish()
+    Ok((out.finish()?, last))
 }
 
 fn each_anew(rows: &Rows, frames: &Frames, input: &Input) -> Result<ArrayRef> {

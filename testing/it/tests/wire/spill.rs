@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use basalt_it::servers::{Basalt, BasaltOptions};
 use basalt_it::wire::Wire;
 
-const QUERIES: [&str; 8] = [
+const QUERIES: [&str; 11] = [
     "SELECT id, name, amount FROM facts ORDER BY name, id DESC",
     "SELECT id, name FROM facts ORDER BY amount DESC NULLS LAST, id OFFSET 150000 LIMIT 40000",
     "SELECT name, count(*), sum(amount), max(day), count(DISTINCT amount) FROM facts GROUP BY name ORDER BY name",
@@ -14,6 +14,13 @@ const QUERIES: [&str; 8] = [
     "SELECT a.* FROM facts a WHERE NOT EXISTS (SELECT FROM facts b WHERE b.other = a.id AND b.amount < a.amount) ORDER BY id",
     "SELECT id, name, row_number() OVER (PARTITION BY day ORDER BY name, id), sum(amount) OVER (PARTITION BY day ORDER BY id)
      FROM facts ORDER BY id",
+    // Partitions that are more than memory holds.
+    "SELECT id, name, row_number() OVER (ORDER BY name, id) FROM facts ORDER BY id",
+    "SELECT id, rank() OVER w, dense_rank() OVER w, sum(amount) OVER w, avg(amount) FILTER (WHERE id % 3 = 0) OVER w,
+            max(name) OVER w, row_number() OVER (PARTITION BY id % 2 ORDER BY name, id)
+     FROM facts WINDOW w AS (PARTITION BY id % 2 ORDER BY name) ORDER BY id",
+    "SELECT sum(a), count(DISTINCT r), max(c) FROM (SELECT sum(amount) OVER w AS a, row_number() OVER w AS r,
+            count(other) OVER w AS c, name || id AS t FROM facts WINDOW w AS (ORDER BY name, id ROWS UNBOUNDED PRECEDING)) s",
 ];
 
 fn filled(options: BasaltOptions) -> Result<(Basalt, Wire)> {
