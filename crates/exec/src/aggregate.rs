@@ -387,7 +387,7 @@ impl Spec {
     }
 }
 
-/// How often a worker's keys may fall back to the front before its groups are found by their keys.
+/// How often a worker begins anew where its keys fall back to the front; then its groups are found by their keys.
 const STRANDS_MAX: usize = 3;
 
 /// The groups of one worker.
@@ -465,8 +465,7 @@ impl Aggregation {
     /// What [`Aggregation::finish`] takes beside it.
     pub fn finish_bytes(&self) -> usize {
         let general = self.states.iter().filter(|state| matches!(state, State::General(_)));
-        let own = self.decided_bytes + general.map(State::bytes).sum::<usize>();
-        own + self.strands.iter().map(Aggregation::finish_bytes).sum::<usize>()
+        self.decided_bytes + general.map(State::bytes).sum::<usize>() + self.gathering_bytes()
     }
 
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
@@ -536,6 +535,13 @@ impl Aggregation {
             (true, std::mem::take(&mut self.strands), std::mem::take(&mut self.fruit));
         let before = std::mem::replace(self, next);
         self.strands.push(before);
+    }
+
+    /// What putting strands together takes beside them: the longest grows by the others.
+    fn gathering_bytes(&self) -> usize {
+        let (all, of_strands) = (self.bytes(), self.strands.iter().map(Aggregation::bytes));
+        let own = all - of_strands.clone().sum::<usize>();
+        all - of_strands.fold(own, usize::max)
     }
 
     /// All groups with each key once.
@@ -638,7 +644,7 @@ impl Aggregation {
         if self.strands.is_empty() && other.strands.is_empty() {
             return self.take_in_worker(other);
         }
-        // When all are there.
+        // They are put together when all have come.
         self.begun = true;
         self.strands.append(&mut other.strands);
         self.strands.push(other);

@@ -23,6 +23,7 @@ mod limits;
 mod logic;
 mod node;
 mod plan;
+mod pool;
 mod pull_up;
 mod push_down;
 mod recursive;

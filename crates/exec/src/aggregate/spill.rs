@@ -152,7 +152,12 @@ impl Aggregation {
     /// Writes all groups, and begins anew.
     pub fn flush(&mut self, into: &mut Flush) -> Result<()> {
         let new = Aggregation::new(&self.spec);
-        std::mem::replace(self, new).into_rows()?.flush(into)
+        let mut groups = std::mem::replace(self, new);
+        // Each strand by itself: there is no room to put them together, and whoever reads a part does so anyway.
+        for strand in std::mem::take(&mut groups.strands) {
+            strand.into_rows()?.flush(into)?;
+        }
+        groups.into_rows()?.flush(into)
     }
 }
 

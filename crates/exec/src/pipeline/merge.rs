@@ -322,7 +322,7 @@ impl Merge {
         let Some(Piece { mut columns, rows }) = self.tournament.next(ROWS, whole)? else { return Ok(None) };
         columns.truncate(width);
         if let Some(window) = &self.window {
-            columns = window.apply_on(columns, rows, &mut self.carried, goes_on)?;
+            columns = window.apply_on(columns, rows, &mut self.carried, [goes_on, self.tournament.goes_on])?;
             self.held.shrink_to(0);
         }
         Ok(Some((columns, rows)))

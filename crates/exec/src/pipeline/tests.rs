@@ -557,7 +557,9 @@ fn windows_are_the_same_from_disk() {
     let calls = vec![
         call(WindowFunction::Ranking(Ranking::RowNumber), None),
         call(WindowFunction::Ranking(Ranking::Rank), None),
-        call(WindowFunction::Aggregate(aggregate("count", Some(column(&fields, 3)), false)), Some(frame)),
+        call(WindowFunction::Aggregate(aggregate("count", Some(column(&fields, 3)), false)), Some(frame.clone())),
+        call(WindowFunction::Ranking(Ranking::DenseRank), None),
+        call(WindowFunction::Aggregate(aggregate("max", Some(column(&fields, 8)), false)), Some(frame.clone())),
     ];
     let window = |partition: Vec<usize>| Plan::Window {
         input: Box::new(input.clone()),
@@ -589,10 +591,18 @@ fn windows_are_the_same_from_disk() {
     let parted = Plan::Sort { input: Box::new(window(vec![4, 5])), keys: vec![sort_key(&fields, 8, true, false)] };
     machine.check("sorted", &parted, true);
     // Partitions that have no room, of which each row needs only what came before.
-    machine.check("one partition", &window(vec![]), true);
+    let mut one = window(vec![]);
+    let Plan::Window { order, .. } = &mut one else { panic!("it is a window") };
+    *order = vec![sort_key(&fields, 8, true, false)];
+    machine.check("one partition", &one, true);
     let mut whole = window(vec![1]);
     let Plan::Window { calls, .. } = &mut whole else { panic!("it is a window") };
     calls.truncate(1);
+    let spec = FrameSpec { units: Units::Rows, ..frame.spec };
+    for name in ["count", "min"] {
+        let counted = WindowFunction::Aggregate(aggregate(name, Some(column(&fields, 8)), false));
+        calls.push(call(counted, Some(WindowFrame { spec, ..frame.clone() })));
+    }
     machine.check("cut anywhere", &whole, true);
     let mut whole = window(vec![]);
     let Plan::Window { calls, .. } = &mut whole else { panic!("it is a window") };

@@ -84,7 +84,7 @@ impl Spec {
         self.fields[..self.passed].iter().cloned().chain(calls).collect()
     }
 
-    /// Where sorted rows may be cut, so that what is computed of a piece says all of its rows.
+    /// Where sorted rows may be cut, so that a piece and what came before it are all that its rows need.
     pub fn cuts(&self) -> Cuts {
         let calls = self.calls.iter().map(Call::cuts);
         match calls.max().unwrap_or(Cuts::Anywhere) {
@@ -99,19 +99,19 @@ impl Spec {
         self.computed(columns, rows, None)
     }
 
-    /// The same of rows that were cut where [`Spec::cuts`] says: `carried` is what came out of those before. `goes_on`:
-    /// whether the first partition is the last of theirs.
+    /// The same of rows that were cut where [`Spec::cuts`] says: `carried` is what came out of those before. Whether the
+    /// first partition is the last of theirs, and the last one goes on behind these.
     pub fn apply_on(
         &self,
         columns: Vec<Vector>,
         rows: usize,
         carried: &mut Carried,
-        goes_on: bool,
+        [goes_on, is_to_go_on]: [bool; 2],
     ) -> Result<Vec<Vector>> {
         if !goes_on {
             *carried = Carried::default();
         }
-        let is_cut = self.cuts() != Cuts::Partitions;
+        let is_cut = goes_on || is_to_go_on;
         self.computed(columns, rows, is_cut.then_some(carried))
     }
 
@@ -191,7 +191,7 @@ pub(super) struct Carried {
 }
 
 /// Aggregates whose states do not grow with what they take in.
-const BOUNDED: [&str; 15] = [
+const BOUNDED: [&str; 29] = [
     "count",
     "sum",
     "avg",
@@ -200,13 +200,27 @@ const BOUNDED: [&str; 15] = [
     "bool_and",
     "bool_or",
     "every",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "stddev",
     "stddev_pop",
     "stddev_samp",
     "variance",
     "var_pop",
     "var_samp",
-    "bit_and",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
 ];
 
 /// Ranks of which the first ones are so much higher.

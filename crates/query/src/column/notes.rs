@@ -8,7 +8,7 @@ use crate::pgcatalog::expression_text;
 use crate::plan::{AggregateCall, ColId, Query, SetColumn, SortKey, WindowCall, WindowFunction};
 use crate::session::names::quote_identifier;
 use crate::system::SystemContext;
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Edge, Ranking};
 use basalt_types::{ColumnId, DataType, TableDef};
@@ -60,9 +60,9 @@ pub(crate) struct Notes {
     names: AHashMap<ColId, String>,
     /// What the text calls tables, by their columns.
     aliases: BTreeMap<ColId, Arc<str>>,
-    /// What each scan is called by the first of its columns, and how often each table is read.
+    /// What each scan is called by the first of its columns, and all that is called so.
     relations: AHashMap<ColId, String>,
-    reads: AHashMap<String, usize>,
+    named: AHashSet<String>,
     /// Columns so far that say whether a row has a partner.
     marks: usize,
     /// Whether columns are called by their relation's name, too.
@@ -71,16 +71,35 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub fn new(node: &Node, query: &Query, system: &Arc<SystemContext>) -> Notes {
-        Notes {
+        let mut notes = Notes {
             system: system.clone(),
             aliases: query.aliases.clone(),
             notes: Vec::new(),
             names: AHashMap::new(),
             relations: AHashMap::new(),
-            reads: AHashMap::new(),
+            named: AHashSet::new(),
             marks: 0,
             qualified: scans(node) > 1,
+        };
+        // In the order of the text, in which columns are numbered.
+        let mut tables = Vec::new();
+        list_tables(node, &mut tables);
+        tables.sort_unstable();
+        tables.dedup();
+        for (id, table) in tables {
+            let name = notes.new_name(id, table);
+            notes.relations.insert(id, name);
         }
+        notes
+    }
+
+    /// What a table is called by the text, or by its own name; with a number if that is another's already.
+    fn new_name(&mut self, id: ColId, table: &str) -> String {
+        let given = self.aliases.get(&id).map_or(table, |alias| alias);
+        let names = std::iter::once(given.to_string()).chain((1..).map(|number| format!("{given}_{number}")));
+        let name = names.into_iter().find(|name| !self.named.contains(name)).unwrap_or_default();
+        self.named.insert(name.clone());
+        quote_identifier(&name)
     }
 
     pub fn get(&self, note: usize) -> Option<&Note> {
@@ -96,16 +115,8 @@ impl Notes {
     /// A table that is read: another time under another name, as PostgreSQL tells them apart.
     pub fn scan(&mut self, table: &TableDef, columns: &[(ColId, ColumnId)]) -> What {
         let known = columns.first().and_then(|(id, _)| self.relations.get(id)).cloned();
-        let given = columns.iter().find_map(|(id, _)| self.aliases.get(id));
-        let given = given.map_or(table.name.as_str(), |alias| alias);
-        let alias = known.unwrap_or_else(|| {
-            let reads = self.reads.entry(given.to_string()).or_default();
-            *reads += 1;
-            match *reads {
-                1 => quote_identifier(given),
-                reads => quote_identifier(&format!("{given}_{}", reads - 1)),
-            }
-        });
+        let first = columns.first().map_or(ColId::MAX, |(id, _)| *id);
+        let alias = known.unwrap_or_else(|| self.new_name(first, &table.name));
         for (id, column) in columns {
             let own = quote_identifier(&table.column(*column).name);
             self.names.insert(*id, if self.qualified { format!("{alias}.{own}") } else { own });
@@ -295,6 +306,17 @@ fn scans(node: &Node) -> usize {
         _ => 0,
     };
     own + node.inputs().into_iter().map(scans).sum::<usize>()
+}
+
+/// Tables that are read, by the first column of each scan.
+fn list_tables<'n>(node: &'n Node, found: &mut Vec<(ColId, &'n str)>) {
+    match &node.op {
+        Op::Scan { table, columns, .. } => found.extend(columns.first().map(|(id, _)| (*id, table.name.as_str()))),
+        Op::Shared { plan, .. } => list_tables(plan, found),
+        Op::Recursive { base, step, .. } => [base, step].into_iter().for_each(|part| list_tables(part, found)),
+        _ => {}
+    }
+    node.inputs().into_iter().for_each(|input| list_tables(input, found));
 }
 
 /// On one line, and not longer than anybody reads.

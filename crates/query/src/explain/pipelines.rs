@@ -8,7 +8,7 @@ use basalt_exec::pipeline::{
 };
 use basalt_exec::plan::JoinKind;
 use basalt_expr::EvalContext;
-use basalt_types::{ColumnId, ColumnPredicate, CompareOp, Datum, TableDef};
+use basalt_types::{ColumnId, ColumnPredicate, CompareOp, DataType, Datum, TableDef};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An execution; with what it did if it has run.
@@ -258,6 +258,11 @@ fn name(table: &TableDef, column: ColumnId) -> String {
     crate::session::names::quote_identifier(&table.column(column).name)
 }
 
+/// Whether its values are written without quotes.
+fn is_number(ty: &DataType) -> bool {
+    matches!(ty.underlying(), DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric(_))
+}
+
 /// What a scan leaves out whole row groups and pages by.
 fn skips(spec: &ScanSpec) -> Vec<String> {
     let table = &spec.table;
@@ -265,7 +270,8 @@ fn skips(spec: &ScanSpec) -> Vec<String> {
         let mut out = Vec::new();
         let ty = &table.column(column).ty;
         match basalt_expr::io::text::format(ty, value, &EvalContext::at(0), &mut out) {
-            Ok(()) => format!("'{}'", String::from_utf8_lossy(&out)),
+            Ok(()) if is_number(ty) => String::from_utf8_lossy(&out).into_owned(),
+            Ok(()) => format!("'{}'", String::from_utf8_lossy(&out).replace('\'', "''")),
             Err(_) => "…".to_string(),
         }
     };

@@ -2,11 +2,11 @@
 
 use super::common::GuardedCommon;
 use super::equivalences::HideEquivalences;
+use super::pool::Pool;
 use super::push_down::GuardedPushDown;
 use crate::error::{Result, SqlError};
 use crate::run::RuntimeConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
@@ -16,11 +16,15 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Of the queries' memory a sort sets aside one part in so many, for merging what it has written.
+const MERGES: usize = 64;
+
 /// One state for all queries: configuration, optimizer rules, memory pool and spill directory.
 pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     remove_left_files(&config.temp_dir)
         .map_err(|error| SqlError::new("58030", format!("cannot clear {}: {error}", config.temp_dir.display())))?;
-    let pool = FairSpillPool::new(usize::try_from(config.memory_bytes_max).unwrap_or(usize::MAX));
+    let bytes_max = usize::try_from(config.memory_bytes_max).unwrap_or(usize::MAX);
+    let pool = Pool::new(bytes_max);
     let disk = DiskManagerBuilder::default()
         .with_mode(DiskManagerMode::Directories(vec![config.temp_dir.clone()]))
         .with_max_temp_directory_size(config.temp_bytes_max);
@@ -30,6 +34,9 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
         .build_arc()
         .map_err(|error| SqlError::new("58030", format!("cannot start the query runtime: {error}")))?;
     let mut options = SessionConfig::new().with_target_partitions(config.workers.max(1)).with_batch_size(8192);
+    // Each sort takes it at once, on each worker.
+    let for_merges = &mut options.options_mut().execution.sort_spill_reservation_bytes;
+    *for_merges = (*for_merges).min(bytes_max / MERGES);
     options.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
     options.options_mut().optimizer.max_passes = 3;
     // Rows of one source stay in its order; tables are read by several workers anyway.

@@ -152,7 +152,7 @@ impl Converter<'_> {
             }
             let subquery = query.subqueries.get(&id)?;
             if asks == Asks::Perhaps && !never_fails(query, subquery) {
-                return self.refuse("a subquery inside of CASE or COALESCE, which may fail");
+                return self.refuse("a subquery that may fail, inside of CASE or COALESCE");
             }
             let answer = self.value(asked, subquery, asks)?;
             asked.known.insert(id, answer);
@@ -288,7 +288,7 @@ impl Converter<'_> {
                 let kind = match has_one_partner(&asked.node, &right, &condition) {
                     true => JoinKind::Left,
                     false if asks == Asks::Always => JoinKind::Single,
-                    false => return self.refuse("a subquery inside of CASE or COALESCE, which may have several rows"),
+                    false => return self.refuse("a subquery that may give several rows, inside of CASE or COALESCE"),
                 };
                 asked.join(right, kind, condition);
                 Some(hole(column, ty.clone()))

@@ -88,16 +88,23 @@ fn is_count(expr: &Expr) -> bool {
     matches!(expr, Expr::Const { value: Datum::Null | Datum::I64(0..), .. })
 }
 
-/// Aggregates whose results stay within their types, whatever is aggregated.
+/// Aggregates whose results stay within their types, however many rows there are.
 fn adds_up(call: &AggregateCall) -> bool {
-    let is_exact =
-        |ty: &DataType| matches!(ty, DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric(_));
     let types = &call.resolved.arg_types;
     match call.resolved.aggregate.name.as_str() {
         "count" | "min" | "max" | "bool_and" | "bool_or" | "every" => true,
-        "sum" | "avg" => types.iter().all(is_exact),
+        "sum" | "avg" => call.args.iter().all(is_bounded),
         "array_agg" => types.iter().all(|ty| ty.element().is_none()),
         _ => false,
+    }
+}
+
+/// Integers, and numerics with a precision: without one they may be as large as numerics can be.
+fn is_bounded(arg: &Expr) -> bool {
+    use DataType::{Int2, Int4, Int8, Numeric};
+    match arg {
+        Expr::Cast { expr, .. } => is_bounded(expr),
+        arg => matches!(arg.ty(), Int2 | Int4 | Int8 | Numeric(Some(_))),
     }
 }
 

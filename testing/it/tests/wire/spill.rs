@@ -56,3 +56,21 @@ fn queries_without_memory_give_the_same_from_disk() -> Result<()> {
     ensure!(lines.filter(|line| line.trim().starts_with("Spilled:")).count() >= 2, "{told:?}");
     Ok(())
 }
+
+/// The fallback, too: what sorts leaves room to those who merge what has been sorted.
+#[test]
+fn sorts_of_the_fallback_end_with_little_memory() -> Result<()> {
+    let (_roomy, mut roomy) = filled(BasaltOptions::default())?;
+    for limit in ["24MB", "32MB"] {
+        let (_tight, mut tight) = filled(BasaltOptions::default().set(&format!("basalt.query_memory_limit={limit}")))?;
+        tight.run("SET basalt.enable_column_engine = off")?;
+        for sql in [
+            "SELECT count(*), max(length(h)) FROM (SELECT name || id AS h FROM facts ORDER BY h OFFSET 5) s",
+            "SELECT id, name, amount FROM facts ORDER BY name, id DESC",
+            "SELECT sum(r) FROM (SELECT row_number() OVER (PARTITION BY day ORDER BY name) AS r, id FROM facts) s",
+        ] {
+            ensure!(roomy.run(sql)?.rows == tight.run(sql)?.rows, "{sql}");
+        }
+    }
+    Ok(())
+}
