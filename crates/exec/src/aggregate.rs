@@ -9,12 +9,12 @@ pub(crate) mod rows;
 pub(crate) mod spill;
 mod stages;
 mod states;
+mod strands;
 pub(crate) mod table;
 pub(crate) mod texts;
 
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
-use crate::gather::taken;
 use crate::join::concat::concat;
 use crate::kernels::floats;
 use crate::kernels::sums::{self, Groups};
@@ -387,9 +387,6 @@ impl Spec {
     }
 }
 
-/// How often a worker begins anew where its keys fall back to the front; then its groups are found by their keys.
-const STRANDS_MAX: usize = 3;
-
 /// The groups of one worker.
 pub struct Aggregation {
     spec: Arc<Spec>,
@@ -518,44 +515,6 @@ impl Aggregation {
         self.leave()
     }
 
-    /// Whether it is nobody's business in which order rows come, and groups are put together by a number or two of each.
-    fn may_begin_anew(&self) -> bool {
-        let is_plain = |unit: &Unit| unit.kind.is_small() && !matches!(unit.kind, UnitKind::FloatSum(..));
-        let spec = &self.spec;
-        self.early.is_none()
-            && self.strands.len() < STRANDS_MAX
-            && spec.sets.is_empty()
-            && !spec.heeds_order
-            && spec.units.iter().all(is_plain)
-    }
-
-    fn begin_anew(&mut self) {
-        let mut next = Aggregation::new(&self.spec);
-        (next.begun, next.strands, next.fruit) =
-            (true, std::mem::take(&mut self.strands), std::mem::take(&mut self.fruit));
-        let before = std::mem::replace(self, next);
-        self.strands.push(before);
-    }
-
-    /// What putting strands together takes beside them: the longest grows by the others.
-    fn gathering_bytes(&self) -> usize {
-        let (all, of_strands) = (self.bytes(), self.strands.iter().map(Aggregation::bytes));
-        let own = all - of_strands.clone().sum::<usize>();
-        all - of_strands.fold(own, usize::max)
-    }
-
-    /// All groups with each key once.
-    fn gathered(mut self) -> Result<Aggregation> {
-        let mut strands = std::mem::take(&mut self.strands);
-        strands.push(self);
-        // The longest take in the others.
-        strands.sort_by_key(|strand| std::cmp::Reverse(strand.keys.len()));
-        let mut strands = strands.into_iter();
-        let mut all = strands.next().expect("one has been put in");
-        strands.try_for_each(|strand| all.take_in_worker(strand))?;
-        Ok(all)
-    }
-
     /// Values of new groups.
     fn keep_decided(&mut self, at: usize, first: Vector) {
         let first = match first {
@@ -632,42 +591,6 @@ impl Aggregation {
                     self.update(unit, kind, Groups::Each(&groups), values, groups.len())?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// Takes in the groups of another worker.
-    pub fn merge(&mut self, mut other: Aggregation) -> Result<()> {
-        if !other.begun {
-            return Ok(());
-        }
-        if self.strands.is_empty() && other.strands.is_empty() {
-            return self.take_in_worker(other);
-        }
-        // They are put together when all have come.
-        self.begun = true;
-        self.strands.append(&mut other.strands);
-        self.strands.push(other);
-        Ok(())
-    }
-
-    fn take_in_worker(&mut self, mut other: Aggregation) -> Result<()> {
-        self.begun = true;
-        let before = self.keys.len();
-        let groups = if self.spec.groups.is_empty() { vec![1] } else { self.keys.merge(&mut other.keys)? };
-        let first = first_rows(&groups, before)?;
-        for ((own, other), (_, field)) in self.decided.iter_mut().zip(&other.decided).zip(&self.spec.decided) {
-            own.push(taken(&concat(&other.iter().collect::<Vec<_>>(), field)?, &first)?);
-        }
-        let len = self.len();
-        for ((own, other), unit) in self.states.iter_mut().zip(&mut other.states).zip(&self.spec.units) {
-            // Of distinct values nothing has been aggregated yet.
-            if !matches!(unit.of, Of::Distinct(_)) {
-                own.merge(other, &groups, 1, len)?;
-            }
-        }
-        for (own, other) in self.sets.iter_mut().zip(other.sets) {
-            own.merge(other, &groups)?;
         }
         Ok(())
     }

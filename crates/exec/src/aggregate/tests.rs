@@ -352,7 +352,10 @@ fn keys_that_begin_anew_are_put_together_with_those_before() {
                 all[at % workers].add(&mut Batch::of_vectors(&columns, page.len(), &work), &mut work).unwrap();
             }
         }
-        assert!(all.iter().all(|groups| groups.strands.len() == again.min(STRANDS_MAX)), "they are kept apart");
+        assert!(
+            all.iter().all(|groups| groups.strands.len() == again.min(strands::STRANDS_MAX)),
+            "they are kept apart"
+        );
         let mut workers = all.into_iter();
         let mut groups = workers.next().unwrap();
         workers.for_each(|worker| groups.merge(worker).unwrap());
