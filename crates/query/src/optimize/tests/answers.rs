@@ -128,6 +128,9 @@ const QUERIES: &[&str] = &[
     "SELECT id FROM a WHERE x IN (SELECT x FROM b GROUP BY x HAVING count(*) > 1)",
     "SELECT id FROM a WHERE x IN (SELECT x FROM b WHERE b.y < a.y GROUP BY x HAVING count(*) > 1)",
     // Marks.
+    "SELECT id, CASE WHEN EXISTS (SELECT * FROM b WHERE b.x = a.x) THEN (SELECT max(y) FROM b WHERE b.x = a.x) ELSE 0 END FROM a",
+    "SELECT id, COALESCE(y, (SELECT min(id) FROM b WHERE b.x = a.x), -1) FROM a",
+    "SELECT id, CASE WHEN x > 1 THEN (SELECT y FROM b WHERE b.id = a.id) END FROM a",
     "SELECT id FROM a WHERE y = 50 OR EXISTS (SELECT * FROM b WHERE b.x = a.x AND b.y = 11)",
     "SELECT id FROM a WHERE y = 50 OR x IN (SELECT x FROM b)",
     "SELECT id FROM a WHERE y = 50 OR x NOT IN (SELECT x FROM b)",
