@@ -61,6 +61,36 @@ impl std::fmt::Debug for Aggregate {
     }
 }
 
+/// Aggregates whose state is a few numbers or a value, whatever they take in, and whose result does not depend on the
+/// order of rows.
+pub const FOLDING: [&str; 25] = [
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "bool_and",
+    "bool_or",
+    "every",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "variance",
+    "var_pop",
+    "var_samp",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "regr_count",
+    "regr_slope",
+    "regr_intercept",
+    "regr_avgx",
+    "regr_avgy",
+];
+
 /// An aggregate with its types settled.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ResolvedAggregate {
@@ -87,6 +117,12 @@ impl ResolvedAggregate {
     /// Whether it takes rows in any order though it has WITHIN GROUP.
     pub fn is_indifferent_to_order(&self) -> bool {
         ordered::unordered(self).is_some()
+    }
+
+    /// Whether its state does not grow with what it takes in.
+    pub fn is_bounded(&self) -> bool {
+        let name = self.aggregate.name.as_str();
+        FOLDING.contains(&name) || name.starts_with("regr_")
     }
 
     pub fn state_types(&self) -> Vec<DataType> {

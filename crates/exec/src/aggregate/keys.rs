@@ -296,8 +296,7 @@ impl Keys {
 
     /// The keys of all groups, if they are integers that ascend with the groups' numbers, from number 1 on.
     pub fn ascending(&self) -> Option<&[u64]> {
-        let is_one_list = self.found.order == Order::Ascending && self.found.more_lists.is_empty();
-        is_one_list.then_some(&self.found.words)
+        self.found.is_one_list().then_some(&self.found.words)
     }
 
     /// As [`super::states::keep`], of keys that ascend.

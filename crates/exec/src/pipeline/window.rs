@@ -7,7 +7,7 @@ use crate::program::{Field, logical};
 use crate::stop::{ROWS, check, pieces};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Int64Array};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array};
 use basalt_expr::Error as ExprError;
 use basalt_expr::aggregates::{GroupsAccumulator, ResolvedAggregate};
 use basalt_expr::context::EvalContext;
@@ -190,38 +190,16 @@ pub(super) struct Carried {
     states: VecDeque<Box<dyn GroupsAccumulator>>,
 }
 
-/// Aggregates whose states do not grow with what they take in.
-const BOUNDED: [&str; 29] = [
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "bool_and",
-    "bool_or",
-    "every",
-    "bit_and",
-    "bit_or",
-    "bit_xor",
-    "stddev",
-    "stddev_pop",
-    "stddev_samp",
-    "variance",
-    "var_pop",
-    "var_samp",
-    "corr",
-    "covar_pop",
-    "covar_samp",
-    "regr_avgx",
-    "regr_avgy",
-    "regr_count",
-    "regr_intercept",
-    "regr_r2",
-    "regr_slope",
-    "regr_sxx",
-    "regr_sxy",
-    "regr_syy",
-];
+/// Columns of an aggregate's arguments, and of its filter.
+fn taken_in(
+    args: &[usize],
+    filter: Option<usize>,
+    column: &dyn Fn(usize) -> Result<ArrayRef>,
+) -> Result<(Vec<ArrayRef>, Option<BooleanArray>)> {
+    let args = args.iter().map(|arg| column(*arg)).collect::<Result<Vec<ArrayRef>>>()?;
+    let filter = filter.map(column).transpose()?;
+    Ok((args, filter.map(|filter| filter.as_boolean().clone())))
+}
 
 /// Ranks of which the first ones are so much higher.
 fn raised(ranks: &ArrayRef, first: usize, by: i64) -> ArrayRef {
@@ -258,7 +236,7 @@ impl Call {
                 if spec.start == Bound::UnboundedPreceding
                     && spec.end == Bound::CurrentRow
                     && spec.exclude == Exclude::NoOthers
-                    && BOUNDED.contains(&resolved.aggregate.name.as_str()) =>
+                    && resolved.is_bounded() =>
             {
                 if spec.units == Units::Rows {
                     Cuts::Anywhere
@@ -281,10 +259,8 @@ impl Call {
             panic!("an aggregate has a frame")
         };
         let frames = Frames::new(rows, frame.spec, [None, None], None).map_err(stopped)?;
-        let args = args.iter().map(|arg| column(*arg)).collect::<Result<Vec<ArrayRef>>>()?;
-        let filter = filter.map(column).transpose()?;
-        let filter = filter.as_ref().map(|filter| filter.as_boolean());
-        going_on(rows, &frames, resolved, &args, filter, state).map_err(stopped)
+        let (args, filter) = taken_in(args, *filter, column)?;
+        going_on(rows, &frames, resolved, &args, filter.as_ref(), state).map_err(stopped)
     }
 
     fn values(
@@ -307,9 +283,8 @@ impl Call {
                 nth_value(rows, &frames, &column(*value)?, &column(*nth)?)
             }
             (Function::Aggregate { resolved, args, filter }, Some(frames)) => {
-                let args = args.iter().map(|arg| column(*arg)).collect::<Result<Vec<ArrayRef>>>()?;
-                let filter = filter.map(column).transpose()?;
-                over_frames(rows, &frames, resolved, &args, filter.as_ref().map(|filter| filter.as_boolean()))
+                let (args, filter) = taken_in(args, *filter, column)?;
+                over_frames(rows, &frames, resolved, &args, filter.as_ref())
             }
             (_, None) => panic!("functions of a frame have one"),
         };

@@ -12,41 +12,13 @@ use crate::run::RunContext;
 use basalt_engine::ScanSpec;
 use basalt_exec::pipeline::Pipelines;
 use basalt_exec::plan as exec;
+use basalt_expr::aggregates::FOLDING;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnBuilder, ColumnId, DataType, TableDef};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Aggregates whose result does not depend on the order of rows.
-const UNORDERED: [&str; 25] = [
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "bool_and",
-    "bool_or",
-    "every",
-    "bit_and",
-    "bit_or",
-    "bit_xor",
-    "stddev",
-    "stddev_pop",
-    "stddev_samp",
-    "variance",
-    "var_pop",
-    "var_samp",
-    "corr",
-    "covar_pop",
-    "covar_samp",
-    "regr_count",
-    "regr_slope",
-    "regr_intercept",
-    "regr_avgx",
-    "regr_avgy",
-];
 
 /// Of these the ones to which a value that comes again says nothing new.
 const IDEMPOTENT: [&str; 7] = ["min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"];
@@ -614,7 +586,7 @@ fn check_unordered(call: &AggregateCall) -> Taken<()> {
     if heeds_order(call) || call.resolved.is_indifferent_to_order() {
         return Ok(());
     }
-    match UNORDERED.contains(&name) && call.resolved.orders.is_empty() && call.order_by.is_empty() {
+    match FOLDING.contains(&name) && call.resolved.orders.is_empty() && call.order_by.is_empty() {
         true => Ok(()),
         false => Err(format!("{name}, which depends on the order of rows").into()),
     }

@@ -83,7 +83,11 @@ impl Notes {
         };
         // In the order of the text, in which columns are numbered.
         let mut tables = Vec::new();
-        list_tables(node, &mut tables);
+        each_op(node, &mut |op| {
+            if let Op::Scan { table, columns, .. } = op {
+                tables.extend(columns.first().map(|(id, _)| (*id, table.name.as_str())));
+            }
+        });
         tables.sort_unstable();
         tables.dedup();
         for (id, table) in tables {
@@ -298,25 +302,26 @@ impl Notes {
 }
 
 fn scans(node: &Node) -> usize {
-    let own = match &node.op {
-        Op::Scan { .. } => 1,
-        Op::Values { columns, .. } if !columns.is_empty() => 1,
-        Op::Shared { plan, .. } => scans(plan),
-        Op::Recursive { base, step, .. } => scans(base) + scans(step),
-        _ => 0,
-    };
-    own + node.inputs().into_iter().map(scans).sum::<usize>()
+    let mut count = 0;
+    each_op(node, &mut |op| {
+        count += usize::from(match op {
+            Op::Scan { .. } => true,
+            Op::Values { columns, .. } => !columns.is_empty(),
+            _ => false,
+        });
+    });
+    count
 }
 
-/// Tables that are read, by the first column of each scan.
-fn list_tables<'n>(node: &'n Node, found: &mut Vec<(ColId, &'n str)>) {
+/// Every operator below, those of what is shared and of recursions included.
+fn each_op<'n>(node: &'n Node, each: &mut impl FnMut(&'n Op)) {
+    each(&node.op);
     match &node.op {
-        Op::Scan { table, columns, .. } => found.extend(columns.first().map(|(id, _)| (*id, table.name.as_str()))),
-        Op::Shared { plan, .. } => list_tables(plan, found),
-        Op::Recursive { base, step, .. } => [base, step].into_iter().for_each(|part| list_tables(part, found)),
+        Op::Shared { plan, .. } => each_op(plan, each),
+        Op::Recursive { base, step, .. } => [base, step].into_iter().for_each(|part| each_op(part, each)),
         _ => {}
     }
-    node.inputs().into_iter().for_each(|input| list_tables(input, found));
+    node.inputs().into_iter().for_each(|input| each_op(input, each));
 }
 
 /// On one line, and not longer than anybody reads.

@@ -24,6 +24,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility as DfVolatility,
 };
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
@@ -323,7 +324,7 @@ pub(super) fn part(query: &Query, plan: Plan, columns: Vec<OutputColumn>) -> Que
     reach.plan(query, &plan);
     let subqueries = reach.subqueries.iter().map(|id| (*id, query.subqueries[id].clone())).collect();
     let ctes = reach.ctes.iter().filter_map(|id| Some((*id, query.ctes.get(id)?.clone()))).collect();
-    let (row, columnar, aliases) = (Kept::default(), KeptPlan::default(), query.aliases.clone());
+    let (row, columnar, aliases) = (Kept::default(), KeptPlan::default(), BTreeMap::new());
     Query { plan, columns, subqueries, ctes, tables: Vec::new(), aliases, row_locks: Vec::new(), row, columnar }
 }
 

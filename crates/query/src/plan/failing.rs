@@ -52,11 +52,20 @@ pub fn never_fails(query: &Query, subquery: &Subquery) -> bool {
         SubqueryKind::Scalar { .. } | SubqueryKind::Exists => None,
         SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } => Some(condition),
     };
-    compared.is_none_or(|condition| is_harmless(query, condition)) && plan_never_fails(query, &subquery.plan)
+    let is_harmless_throughout = |condition: &Expr| !condition.any(&mut |node| !is_harmless(query, node));
+    let mut harmless = compared.is_none_or(is_harmless_throughout) && is_known(&subquery.plan);
+    if harmless {
+        subquery.plan.clone().rewrite_exprs(&mut |node| {
+            harmless &= is_harmless(query, &node);
+            node
+        });
+    }
+    harmless
 }
 
-fn plan_never_fails(query: &Query, plan: &Plan) -> bool {
-    let is_known = match plan {
+/// Whether a plan is made of operators that fail for nothing but their expressions.
+fn is_known(plan: &Plan) -> bool {
+    let own = match plan {
         Plan::Unit | Plan::Scan { .. } | Plan::Values { .. } | Plan::SetOp { .. } => true,
         Plan::Project { .. } | Plan::Filter { .. } | Plan::Join { .. } => true,
         Plan::Sort { .. } | Plan::Distinct { .. } => true,
@@ -64,13 +73,12 @@ fn plan_never_fails(query: &Query, plan: &Plan) -> bool {
         Plan::Aggregate { aggregates, .. } => aggregates.iter().all(|(_, call)| adds_up(call)),
         _ => false,
     };
-    is_known
-        && plan.clone().exprs_mut().into_iter().all(|expr| is_harmless(query, expr))
-        && plan.inputs().into_iter().all(|input| plan_never_fails(query, input))
+    own && plan.inputs().into_iter().all(is_known)
 }
 
-fn is_harmless(query: &Query, expr: &Expr) -> bool {
-    let own = match expr {
+/// Whether a node of an expression fails for nothing but what is below it.
+fn is_harmless(query: &Query, node: &Expr) -> bool {
+    match node {
         Expr::Hole { id, .. } => match query.subqueries.get(id) {
             Some(Subquery { kind: SubqueryKind::Scalar { .. }, plan }) if !plan.is_one_row() => false,
             Some(subquery) => never_fails(query, subquery),
@@ -80,8 +88,7 @@ fn is_harmless(query: &Query, expr: &Expr) -> bool {
         Expr::Cast { expr, to, .. } => widens(&expr.ty(), to),
         Expr::ArrayLiteral { .. } => false,
         _ => true,
-    };
-    own && expr.children().into_iter().all(|child| is_harmless(query, child))
+    }
 }
 
 fn is_count(expr: &Expr) -> bool {

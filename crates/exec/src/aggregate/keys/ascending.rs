@@ -25,10 +25,18 @@ pub(super) enum Order {
 }
 
 impl Found {
+    /// Whether all keys so far ascend in one list.
+    pub(super) fn is_one_list(&self) -> bool {
+        self.order == Order::Ascending && self.more_lists.is_empty()
+    }
+
+    fn may_ascend(&self, keys: &Ints) -> bool {
+        self.is_one_list() && keys.nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0)
+    }
+
     /// The groups of all rows, if keys go on ascending.
     pub(super) fn ascending(&mut self, keys: &Ints) -> Option<Runs> {
-        let has_nulls = keys.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0);
-        if self.order != Order::Ascending || !self.more_lists.is_empty() || has_nulls {
+        if !self.may_ascend(keys) {
             return None;
         }
         match &keys.values {
@@ -72,8 +80,7 @@ impl Found {
 
     /// Whether keys that ascend, too, begin further in front.
     pub(super) fn falls_back(&self, keys: &Ints, mask: Option<&[u8]>) -> bool {
-        let has_nulls = keys.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0);
-        if self.order != Order::Ascending || !self.more_lists.is_empty() || has_nulls || self.len < LIST_MIN {
+        if !self.may_ascend(keys) || self.len < LIST_MIN {
             return false;
         }
         match &keys.values {
