@@ -290,6 +290,15 @@ fn what_is_not_understood_has_no_tree() {
 }
 
 #[test]
+fn arrays_of_subqueries_are_aggregations() {
+    let place = Place::new(TABLES);
+    let shown = tree(&place, "SELECT ARRAY(SELECT y FROM b WHERE b.x = a.x ORDER BY b.id) FROM a");
+    assert!(shown.contains("Left on a.x = b.x") && shown.contains("array_agg"), "{shown}");
+    let alone = tree(&place, "SELECT ARRAY(SELECT x FROM b) FROM a");
+    assert!(alone.contains("Aggregate") && alone.contains("array_agg"), "{alone}");
+}
+
+#[test]
 fn constraints_answer_for_rows() {
     check(&[
         // Each row has one partner at most, and nobody reads it.
