@@ -49,7 +49,7 @@ test: deps-test lint test-unit test-sql
 
 torture: deps-test build
 	BASALT_TORTURE_CUTS=500 BASALT_MODEL_SECONDS=1200 BASALT_CONCURRENT_SECONDS=60 \
-		$(CARGO) test --release -p basalt-sim -- --nocapture
+		$(CARGO) test --release -p basalt-sim -p basalt-bench-engine -- --nocapture
 	BASALT_BIN=$(CURDIR)/bin/basalt BASALT_TORTURE=1 BASALT_GENERATE=200000 BASALT_ANALYZE=50000 BASALT_HISTORY_TXNS=100000 \
 		$(CARGO) test --release -p basalt-it -- --nocapture
 

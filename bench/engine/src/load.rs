@@ -15,7 +15,8 @@ const MICROS_PER_HOUR: i64 = 3_600_000_000;
 /// 2025-01-01, in seconds since 1970.
 const YEAR_2025: i64 = 1_735_689_600;
 
-struct Loader<'a> {
+/// Fills tables of an engine.
+pub struct Loader<'a> {
     engine: &'a Arc<Engine>,
     tables: &'a HashMap<&'static str, Arc<Table>>,
     runtime: Runtime,
@@ -40,8 +41,7 @@ pub fn load(
     let next = AtomicI64::new(0);
     std::thread::scope(|scope| {
         let work = || -> Result<u64> {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-            let mut loader = Loader { engine, tables, runtime };
+            let mut loader = Loader::new(engine, tables)?;
             let mut rows = 0;
             loop {
                 match next.fetch_add(1, Ordering::Relaxed) {
@@ -54,6 +54,13 @@ pub fn load(
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         threads.into_iter().map(|thread| thread.join().expect("a loading thread panicked")).sum()
     })
+}
+
+impl<'a> Loader<'a> {
+    pub fn new(engine: &'a Arc<Engine>, tables: &'a HashMap<&'static str, Arc<Table>>) -> Result<Loader<'a>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        Ok(Loader { engine, tables, runtime })
+    }
 }
 
 impl Tables for Loader<'_> {

@@ -10,6 +10,8 @@
 
 mod check;
 mod load;
+#[cfg(test)]
+mod power_cuts;
 mod session;
 mod tables;
 mod transactions;

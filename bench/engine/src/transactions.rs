@@ -4,7 +4,7 @@ use crate::session::{Open, Place, Session};
 use crate::tables::Table;
 use anyhow::{Context as _, Result, bail};
 use basalt_bench::tpcc::input::{Input, NewOrder, Payment, Who, middle};
-use basalt_bench::tpcc::tables::ITEMS;
+use basalt_bench::tpcc::tables::{DISTRICTS, ITEMS};
 use basalt_engine::{CurrentRow, Direction, TableLock};
 use basalt_types::{ColumnId, Datum};
 use std::collections::HashSet;
@@ -28,12 +28,29 @@ pub struct Terminal<'a> {
     stock: Arc<Table>,
 }
 
-/// How a transaction ended that did not fail.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How a transaction ended that did not fail, with what its input does not tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    Committed,
+    /// The order's number.
+    Ordered(i32),
+    /// The customer's.
+    Paid(i32),
+    /// Numbers of orders, by district; none where nothing was left to deliver.
+    Delivered([Option<i32>; DISTRICTS as usize]),
+    /// It had nothing to change.
+    Looked,
     /// A New-Order that names an unused item.
     RolledBack,
+}
+
+/// Of a transaction whose commit failed: it would have ended so, and may have. Context of the error.
+#[derive(Debug)]
+pub struct Unanswered(pub End);
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "the commit of {:?} was not answered", self.0)
+    }
 }
 
 fn int(value: &Datum) -> Result<i32> {
@@ -105,9 +122,9 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    async fn commit(&mut self, open: Open<'_>) -> Result<End> {
-        self.session.commit(open).await?;
-        Ok(End::Committed)
+    async fn commit(&mut self, open: Open<'_>, end: End) -> Result<End> {
+        self.session.commit(open).await.context(Unanswered(end))?;
+        Ok(end)
     }
 
     async fn new_order(&mut self, order: &NewOrder) -> Result<End> {
@@ -190,7 +207,7 @@ impl<'a> Terminal<'a> {
         }
         // What the terminal would show.
         std::hint::black_box((total, warehouse_tax, district_tax, customer));
-        self.commit(open).await
+        self.commit(open, End::Ordered(number)).await
     }
 
     /// Customers of one name, in the order of their first names.
@@ -263,7 +280,7 @@ impl<'a> Terminal<'a> {
             Datum::Bytes(data.into()),
         ];
         open.insert(&self.history, &row).await?;
-        self.commit(open).await
+        self.commit(open, End::Paid(customer)).await
     }
 
     async fn order_status(&mut self, warehouse: i32, district: i32, who: &Who) -> Result<End> {
@@ -289,18 +306,20 @@ impl<'a> Terminal<'a> {
         let prefix = [warehouse, district, int(&order[0])?];
         let lines = open.range(&self.order_line, &prefix, None, usize::MAX, &wanted)?;
         anyhow::ensure!((5..=15).contains(&lines.len()), "order {order:?} has {} lines", lines.len());
-        self.commit(open).await
+        self.commit(open, End::Looked).await
     }
 
     async fn delivery(&mut self, warehouse: i32, carrier: i32) -> Result<End> {
         let mut open = self.session.begin();
-        for district in 1..=10 {
+        let mut delivered = [None; DISTRICTS as usize];
+        for (district, taken) in (1..).zip(&mut delivered) {
             // Clause 2.7.4.2: there may be nothing to deliver in this district.
-            if let Some(order) = self.take_oldest(&mut open, warehouse, district).await? {
+            *taken = self.take_oldest(&mut open, warehouse, district).await?;
+            if let Some(order) = *taken {
                 self.deliver(&mut open, [warehouse, district, order], carrier).await?;
             }
         }
-        self.commit(open).await
+        self.commit(open, End::Delivered(delivered)).await
     }
 
     /// Locks and deletes the oldest order of a district that is not delivered.
@@ -370,6 +389,6 @@ impl<'a> Terminal<'a> {
             low += i32::from(int(&stock[0])? < threshold);
         }
         std::hint::black_box(low);
-        self.commit(open).await
+        self.commit(open, End::Looked).await
     }
 }

@@ -32,7 +32,7 @@ use basalt_types::{DataType, Datum, ObjectId};
 use get::Get;
 use nested::{Nested, Top};
 use shape::{Output, cell, ended};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Executions that do not try again after one that took too much: none after the first, twice as many each time.
 const RUNS_SKIPPED_MAX: u32 = 63;
@@ -56,6 +56,21 @@ pub(crate) struct RowPlan {
     /// Executions left that will not try, and how many it were last.
     skips: AtomicU32,
     skipped: AtomicU32,
+    /// Rows that the last run found before its time was over; 0 if it came to its end.
+    found: AtomicUsize,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ran {
+    /// With so many rows.
+    Done(u64),
+    /// There is too much to look at, or another engine knows better whether it fails.
+    TooMuch,
+    /// Its time was over when it had found so many rows.
+    TooSlow { found: usize },
+    /// The same, further on than the run before, or for the first time: what that has read lies in memory by now.
+    Again,
 }
 
 #[derive(PartialEq, Debug)]
@@ -121,38 +136,59 @@ impl RowPlan {
             Body::Get(_) => false,
             Body::Nested(nested) => nested.steps.iter().any(|step| step.access.index.is_some()),
         };
-        RowPlan { tables, timeless: false, indexed, body, skips: AtomicU32::new(0), skipped: AtomicU32::new(0) }
+        RowPlan {
+            tables,
+            timeless: false,
+            indexed,
+            body,
+            skips: AtomicU32::new(0),
+            skipped: AtomicU32::new(0),
+            found: AtomicUsize::new(0),
+        }
     }
 
-    /// Gives the rows to `out`, and their number. `None`: it takes too much, or another engine knows better whether it
-    /// fails; what was given is nothing. After an error nothing of the row at hand is left in `out`.
-    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
+    /// Gives the rows to `out`; what was given is nothing unless it is done. After an error nothing of the row at hand is
+    /// left in `out`.
+    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Ran> {
         // A null, true or false that is known when a statement is planned spares its neighbours: who plans with the
         // parameters knows better.
         let spares = run.eval.params.iter().any(Datum::is_null);
         self.run_as_compiled(run, out).or_else(|error| match spares || error.is_of_data() {
-            true => Ok(None),
+            true => Ok(Ran::TooMuch),
             false => Err(error),
         })
     }
 
-    fn run_as_compiled(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
+    fn run_as_compiled(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Ran> {
         match &self.body {
-            Body::Get(get) => get.run(run, out).map(Some),
-            Body::Nested(nested) => {
-                let rows = nested.run(run, out)?;
-                let skipped = self.skipped.load(Ordering::Relaxed);
-                match rows {
-                    Some(_) if skipped == 0 => {}
-                    Some(_) => self.skipped.store(skipped / 2, Ordering::Relaxed),
-                    None => {
-                        self.skips.store(skipped, Ordering::Relaxed);
-                        self.skipped.store((2 * skipped + 1).min(RUNS_SKIPPED_MAX), Ordering::Relaxed);
-                    }
-                }
-                Ok(rows)
+            Body::Get(get) => get.run(run, out).map(Ran::Done),
+            Body::Nested(nested) => Ok(self.learn(nested.run(run, out)?)),
+        }
+    }
+
+    /// Notes how a run ended, for those to come.
+    fn learn(&self, ran: Ran) -> Ran {
+        let found = match ran {
+            Ran::TooSlow { found } => found,
+            _ => 0,
+        };
+        let before = self.found.load(Ordering::Relaxed);
+        if found != before {
+            self.found.store(found, Ordering::Relaxed);
+        }
+        if found > before + before / 2 {
+            return Ran::Again;
+        }
+        let skipped = self.skipped.load(Ordering::Relaxed);
+        match ran {
+            Ran::Done(_) if skipped == 0 => {}
+            Ran::Done(_) => self.skipped.store(skipped / 2, Ordering::Relaxed),
+            _ => {
+                self.skips.store(skipped, Ordering::Relaxed);
+                self.skipped.store((2 * skipped + 1).min(RUNS_SKIPPED_MAX), Ordering::Relaxed);
             }
         }
+        ran
     }
 
     /// Whether it is worth trying: runs of late did not take too much.
@@ -267,4 +303,50 @@ impl Explained {
 fn replace(expr: &mut Expr, change: &mut impl FnMut(Expr) -> Expr) {
     let taken = std::mem::replace(expr, Expr::bool(false));
     *expr = change(taken);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> RowPlan {
+        let top = Top::Rows {
+            outputs: Vec::new(),
+            types: Vec::new(),
+            keys: Vec::new(),
+            key_types: Vec::new(),
+            orders: Vec::new(),
+        };
+        let nested =
+            Nested { steps: Vec::new(), top, registers: 0, limit: None, offset: None, checks_constants: false };
+        RowPlan::new(Vec::new(), Body::Nested(Box::new(nested)))
+    }
+
+    #[test]
+    fn who_gets_further_tries_again_and_who_does_not_is_tried_less_often() {
+        let plan = plan();
+        for found in [40, 90, 200] {
+            assert_eq!(plan.learn(Ran::TooSlow { found }), Ran::Again);
+            assert!(plan.is_promising());
+        }
+        // What it reads is in memory by now, and it is too slow even so.
+        for skipped in [0, 1, 3, 7] {
+            assert_eq!(plan.learn(Ran::TooSlow { found: 210 }), Ran::TooSlow { found: 210 });
+            (0..skipped).for_each(|_| assert!(!plan.is_promising()));
+            assert!(plan.is_promising());
+        }
+        assert_eq!(plan.learn(Ran::TooMuch), Ran::TooMuch);
+        assert!(!plan.is_promising());
+    }
+
+    #[test]
+    fn one_that_is_done_begins_anew() {
+        let plan = plan();
+        assert_eq!(plan.learn(Ran::TooSlow { found: 100 }), Ran::Again);
+        assert_eq!(plan.learn(Ran::Done(300)), Ran::Done(300));
+        // Later its rows may have left memory.
+        assert_eq!(plan.learn(Ran::TooSlow { found: 20 }), Ran::Again);
+        // Without a row that is found nothing is gained by another try.
+        assert_eq!(plan.learn(Ran::TooSlow { found: 0 }), Ran::TooSlow { found: 0 });
+    }
 }

@@ -92,6 +92,16 @@ fn time_of(clock: libc::clockid_t) -> Duration {
     }
 }
 
+/// How long the machine's processors have had nothing to do, all together, since it started (proc_uptime(5), whose unit
+/// is 10 ms); `None` where the system does not say.
+pub fn idle() -> Option<Duration> {
+    // Nobody puts a machine's idleness into a simulation.
+    #[allow(clippy::disallowed_methods)]
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let seconds: f64 = uptime.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
 /// How often a thread that computes for long is to [`let_in`] others.
 pub const LET_IN_EVERY: Duration = Duration::from_micros(100);
 
@@ -177,6 +187,13 @@ mod tests {
         assert_eq!((before.0, before.1), (after.0, after.1));
         // Systems that know no slices tell none.
         assert!(after.2 == 0 || after.2 == SERVING_SLICE.as_nanos() as u64, "{after:?}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_machine_tells_how_long_it_was_idle() {
+        let before = idle().unwrap();
+        assert!(before > Duration::ZERO && idle().unwrap() >= before);
     }
 
     #[test]

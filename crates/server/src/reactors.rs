@@ -128,7 +128,7 @@ impl Reactors {
         // What a system does not tell is not known.
         let cpu = client.and_then(|socket| rustix::net::sockopt::socket_incoming_cpu(socket).ok());
         let home = cpu.and_then(|cpu| *self.of_cpu.get(cpu as usize)?);
-        self.balance.note(at, home, answers, taken(), now);
+        self.balance.note(at, home, answers, taken(), now, threads::idle);
         let took = now.saturating_sub(habit.looked.replace(now)?);
         let own = Rate::of(answers, took);
         self.reactors[at].keep(self.balance.keeps_places(own));

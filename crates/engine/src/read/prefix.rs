@@ -25,6 +25,7 @@ impl ReadContext {
             columns,
             reading: self.reading(),
             stamped: false,
+            keyed: true,
             rows_hint: 0,
             looks_max: usize::MAX,
         };

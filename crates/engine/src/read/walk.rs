@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// Rows that a source of a walk looks at together: at first, and at most.
 const CHUNK_MIN: usize = 16;
 const CHUNK_MAX: usize = 1024;
+/// At first where hardly any are asked for.
+const HINT_MIN: usize = 4;
 /// Looks that it takes to find where a range begins in hot, and in a file.
 const HOT_LOOKS: usize = 2;
 const FILE_LOOKS: usize = 16;
@@ -69,8 +71,9 @@ pub struct WalkSpec<'a> {
     pub columns: &'a [ColumnId],
     /// The caller keeps its snapshot pinned.
     pub reading: Reading<'a>,
-    /// Whether rows come with their stamps.
+    /// Whether rows come with their stamps, and whether with their keys.
     pub stamped: bool,
+    pub keyed: bool,
     /// How many rows it will take, about; 0 if nobody knows.
     pub rows_hint: usize,
     /// How much it may look at ([`Walk::looked`]) before it ends early.
@@ -80,6 +83,7 @@ pub struct WalkSpec<'a> {
 /// A row of a walk.
 pub struct WalkedRow<'w> {
     pub tablet: TabletId,
+    /// Empty if the walk was not asked for it.
     pub key: &'w [u8],
     /// If the walk was asked for it.
     pub stamp: Option<Stamp>,
@@ -124,7 +128,16 @@ enum Chunk {
     Hot { rows: Rows, rest: Option<(Bound<Key>, Bound<Key>)> },
     /// The ordinals that are left; where the range ends among them is seen by the keys. Rows lie in ascending order;
     /// those of the range are the first, or backwards the last.
-    File { file: Arc<FileEntry>, rows: ColdRows, ordinals: Vec<u32>, within: usize, rest: Range<u32>, backwards: bool },
+    /// Where nobody asks for keys, and there is no other source, those are not read.
+    File {
+        file: Arc<FileEntry>,
+        rows: ColdRows,
+        ordinals: Vec<u32>,
+        within: usize,
+        rest: Range<u32>,
+        backwards: bool,
+        keyed: bool,
+    },
     /// All rows of the range in a file that is not in key order: as they lie, and where each comes.
     Unsorted { file: Arc<FileEntry>, rows: ColdRows, ordinals: Vec<u32>, order: Vec<u32> },
 }
@@ -200,7 +213,8 @@ impl<'a> Walk<'a> {
                 return Ok(None);
             }
             let nearest = self.nearest();
-            let head = nearest.map(|nearest| self.open[nearest].key());
+            let others = !self.waiting.is_empty();
+            let head = nearest.filter(|_| others).map(|nearest| self.open[nearest].key());
             // What is equal may be behind it.
             let is_near = |waiting: &Waiting| match head {
                 Some(head) => self.spec.direction.order(&waiting.bound, head).is_le(),
@@ -232,7 +246,8 @@ impl<'a> Walk<'a> {
                 (stamp.map(|(stamp, _)| stamp), row)
             }
         };
-        Ok(Some(WalkedRow { tablet: source.tablet.id, key: source.key(), stamp, row }))
+        let key = if self.spec.keyed { source.key() } else { &[] };
+        Ok(Some(WalkedRow { tablet: source.tablet.id, key, stamp, row }))
     }
 
     fn nearest(&self) -> Option<usize> {
@@ -273,7 +288,9 @@ impl<'a> Walk<'a> {
             (true, None) => 0..file.data.rows(),
         };
         let (rows, ordinals) = (ColdRows::default(), Vec::new());
-        self.open_source(tablet, view, Chunk::File { file, rows, ordinals, within: 0, rest, backwards })
+        let is_alone = self.open.is_empty() && self.waiting.is_empty();
+        let keyed = self.spec.keyed || self.spec.reading.noted.is_some() || !is_alone;
+        self.open_source(tablet, view, Chunk::File { file, rows, ordinals, within: 0, rest, backwards, keyed })
     }
 
     fn open_unsorted(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, file: Arc<FileEntry>) -> Result<()> {
@@ -304,7 +321,10 @@ impl<'a> Walk<'a> {
     }
 
     fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk) -> Result<()> {
-        let chunk_rows = self.spec.rows_hint.clamp(CHUNK_MIN, CHUNK_MAX);
+        let chunk_rows = match self.spec.rows_hint {
+            0 => CHUNK_MIN,
+            hint => hint.clamp(HINT_MIN, CHUNK_MAX),
+        };
         let mut source = Source { tablet, view, chunk, at: 0, chunk_rows };
         if source.fill(self.engine, &self.spec, &mut self.looked)? {
             self.open.push(source);
@@ -353,7 +373,7 @@ impl Source {
     /// Where the row at hand lies among those of the chunk.
     fn place(&self) -> usize {
         match &self.chunk {
-            Chunk::File { rows, backwards: true, .. } => rows.len() - 1 - self.at,
+            Chunk::File { ordinals, backwards: true, .. } => ordinals.len() - 1 - self.at,
             Chunk::Unsorted { order, .. } => order[self.at] as usize,
             Chunk::Hot { .. } | Chunk::File { .. } => self.at,
         }
@@ -388,7 +408,7 @@ impl Source {
                     // What ends before it is full has passed over many keys.
                     *looked += if rest.is_some() && rows.len() < self.chunk_rows { HOT_KEYS_MAX } else { rows.len() };
                 }
-                Chunk::File { file, rows, ordinals, within, rest, backwards } => {
+                Chunk::File { file, rows, ordinals, within, rest, backwards, keyed } => {
                     *within = 0;
                     if rest.start >= rest.end {
                         return Ok(false);
@@ -398,17 +418,24 @@ impl Source {
                     *rest = if *backwards { rest.start..next.start } else { next.end..rest.end };
                     *looked += next.len();
                     *ordinals = visible(file, next, &spec.reading.at, txns)?;
-                    *rows = file.data.rows_at(ordinals, spec.columns)?;
                     let KeyRange { from, to } = &spec.range;
+                    let before = |rows: &ColdRows, key: &[u8]| match *keyed {
+                        true => Ok(rows.before(key)),
+                        false => ordinals_before(&file.data, ordinals, key, *backwards),
+                    };
+                    *rows = match *keyed {
+                        true => file.data.rows_at(ordinals, spec.columns)?,
+                        false => file.data.values_at(ordinals, spec.columns)?,
+                    };
                     let beyond = match (*backwards, to) {
-                        (true, _) => rows.before(from),
-                        (false, Some(to)) => rows.len() - rows.before(to),
+                        (true, _) => before(rows, from)?,
+                        (false, Some(to)) => ordinals.len() - before(rows, to)?,
                         (false, None) => 0,
                     };
-                    *within = rows.len() - beyond;
+                    *within = ordinals.len() - beyond;
                     if beyond > 0 {
                         *rest = 0..0;
-                    } else if rows.len() == 0 {
+                    } else if ordinals.is_empty() {
                         // No key tells where the range ends.
                         match (*backwards, to) {
                             (true, _) => rest.start = rest.start.max(file.data.lower_bound(from)?),
@@ -435,6 +462,20 @@ impl Chunk {
             Chunk::Unsorted { order, .. } => order.len(),
         }
     }
+}
+
+/// How many of a file's ordinals, which ascend, have keys below this one. Mostly it is the outermost key that tells: the
+/// last one, or backwards the first.
+fn ordinals_before(data: &DataFile, ordinals: &[u32], key: &[u8], backwards: bool) -> Result<usize> {
+    let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Ok(0) };
+    if backwards && data.key_at(*first)?.as_bytes() >= key {
+        return Ok(0);
+    }
+    if !backwards && data.key_at(*last)?.as_bytes() < key {
+        return Ok(ordinals.len());
+    }
+    let bound = data.lower_bound(key)?;
+    Ok(ordinals.partition_point(|ordinal| *ordinal < bound))
 }
 
 /// Those ordinals of a file, seen as a whole, whose rows the reader sees.

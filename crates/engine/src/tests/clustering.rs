@@ -89,6 +89,7 @@ fn assert_walks(f: &Fixture, expected: &BTreeMap<i64, String>) {
             columns: &[ColumnId(1), ColumnId(2)],
             reading: read.reading(),
             stamped: true,
+            keyed: true,
             rows_hint: 0,
             looks_max: usize::MAX,
         };
@@ -383,6 +384,7 @@ async fn walks_over_large_unsorted_files_are_refused() {
         columns: &[ColumnId(1)],
         reading: read.reading(),
         stamped: false,
+        keyed: false,
         rows_hint: 0,
         looks_max,
     };

@@ -133,31 +133,39 @@ fn assert_walks(read: &ReadContext, table: &Arc<TableDef>) {
             if direction == Direction::Descending {
                 expected.reverse();
             }
-            let spec = WalkSpec {
-                table,
-                tablets: &tablets,
-                range: range.clone(),
-                direction,
-                columns: &[ColumnId(2)],
-                reading: read.reading(),
-                stamped: false,
-                rows_hint: at % 40,
-                looks_max: usize::MAX,
-            };
-            let mut walk = read.engine().walk(spec).unwrap().expect("files are in key order");
-            let mut found = Vec::new();
-            while let Some(WalkedRow { key, row, .. }) = walk.next_row().unwrap() {
-                let text = match row {
-                    SeenRow::Encoded(bytes) => crate::rows::decode(table, bytes).unwrap()[1].clone(),
-                    SeenRow::Values(values) => values[1].clone(),
+            let walk = |keyed| {
+                let spec = WalkSpec {
+                    table,
+                    tablets: &tablets,
+                    range: range.clone(),
+                    direction,
+                    columns: &[ColumnId(2)],
+                    reading: read.reading(),
+                    stamped: false,
+                    keyed,
+                    rows_hint: at % 40,
+                    looks_max: usize::MAX,
                 };
-                let Datum::Bytes(text) = text else { panic!("{text:?}") };
-                let text = String::from_utf8(text.to_vec()).unwrap();
-                let key = Key::from(key);
-                assert!(known.contains(&(text.as_str(), &key)), "{text}");
-                found.push(key);
+                let mut walk = read.engine().walk(spec).unwrap().expect("files are in key order");
+                let mut found = Vec::new();
+                while let Some(WalkedRow { key, row, .. }) = walk.next_row().unwrap() {
+                    let text = match row {
+                        SeenRow::Encoded(bytes) => crate::rows::decode(table, bytes).unwrap()[1].clone(),
+                        SeenRow::Values(values) => values[1].clone(),
+                    };
+                    let Datum::Bytes(text) = text else { panic!("{text:?}") };
+                    found.push((String::from_utf8(text.to_vec()).unwrap(), Key::from(key)));
+                }
+                found
+            };
+            let found = walk(true);
+            for (text, key) in &found {
+                assert!(known.contains(&(text.as_str(), key)), "{text}");
             }
-            assert_eq!(found, expected, "{range:?} {direction:?}");
+            let (texts, keys): (Vec<String>, Vec<Key>) = found.into_iter().unzip();
+            assert_eq!(keys, expected, "{range:?} {direction:?}");
+            let found: Vec<String> = walk(false).into_iter().map(|(text, _)| text).collect();
+            assert_eq!(found, texts, "{range:?} {direction:?}");
         }
     }
 }

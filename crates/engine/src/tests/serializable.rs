@@ -62,6 +62,7 @@ fn read(f: &Fixture, txn: &Txn, what: Read) {
             columns: &[ColumnId(2)],
             reading: read.reading(),
             stamped: false,
+            keyed: false,
             rows_hint: 0,
             looks_max: usize::MAX,
         };

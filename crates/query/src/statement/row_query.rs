@@ -3,11 +3,12 @@
 use super::rows::RowsBuilder;
 use crate::error::Result;
 use crate::plan::Query;
-use crate::row::{RowOut, RowPlan, RowRun, Scratch};
+use crate::row::{Ran, RowOut, RowPlan, RowRun, Scratch};
 use crate::session::Session;
 use arrow_array::RecordBatch;
 use basalt_engine::Txn;
 use basalt_expr::EvalContext;
+use basalt_types::DataType;
 
 /// `None`: it has no such plan, or takes too much.
 pub(crate) fn run(session: &mut Session, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
@@ -17,6 +18,8 @@ pub(crate) fn run(session: &mut Session, query: &Query, eval: &EvalContext) -> R
     batches(session.txn()?, query, eval)
 }
 
+/// Runs one after the other, each further on than the one before because of what that has read.
+const RUNS_MAX: usize = 4;
 /// Rows that are locked or changed on the thread that found them, which serves others, too.
 const FEW_ROWS: usize = 128;
 
@@ -34,11 +37,15 @@ pub(crate) fn batches(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Op
         return Ok(None);
     }
     let read = txn.read();
-    let types = query.columns.iter().map(|column| column.ty.clone()).collect();
-    let mut rows = RowsBuilder::new(types)?;
-    let run = RowRun { engine: read.engine(), reading: read.reading(), eval, scratch: &mut Scratch::default() };
-    match plan.run(run, &mut RowOut::Batches(&mut rows))? {
-        Some(_) => rows.finish().map(Some),
-        None => Ok(None),
+    let types: Vec<DataType> = query.columns.iter().map(|column| column.ty.clone()).collect();
+    for _ in 0..RUNS_MAX {
+        let mut rows = RowsBuilder::new(types.clone())?;
+        let run = RowRun { engine: read.engine(), reading: read.reading(), eval, scratch: &mut Scratch::default() };
+        match plan.run(run, &mut RowOut::Batches(&mut rows))? {
+            Ran::Done(_) => return rows.finish().map(Some),
+            Ran::Again => {}
+            Ran::TooMuch | Ran::TooSlow { .. } => break,
+        }
     }
+    Ok(None)
 }

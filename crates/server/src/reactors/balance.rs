@@ -3,7 +3,9 @@
 //! Reactors that rest most of the time cost more than one that rests less: waking one up is the work of several
 //! answers. So there are no more at work than needed. Where all who ask do so from one processor at a time, which most
 //! likely is one thread, one is enough as long as an answer costs the client as much as the server: the system keeps the
-//! two on different processors, and a second reactor would take turns with the client.
+//! two on different processors, and a second reactor would take turns with the client. But the system also puts two threads
+//! of clients on one processor where a reactor keeps the other one busy. So one that hardly rests while a processor
+//! has nothing to do gets help, whoever asks.
 //!
 //! Among those at work, an answer counts twice: for the reactor that gives it and for the processor of the client that
 //! asked. It is about the same work for both.
@@ -21,6 +23,12 @@ const WORTHWHILE: f64 = 0.05;
 const MUCH: f64 = 0.1;
 const RESTS: u64 = 60;
 const CROWDED: f64 = 0.6;
+/// One that works more than this share of the time, while processors are idle for more than the other one, all together,
+/// could be helped by them.
+const NEARLY_ALL: f64 = 0.8;
+const IDLE: f64 = 0.2;
+/// It is looked how long they were idle over so long: the system counts in 10 ms.
+const IDLE_WINDOW: Duration = Duration::from_millis(200);
 /// One less will do if the others have at most this much each then.
 const SPARE: f64 = 0.5;
 /// It is tried whether one less will do after so long, and each time later if that was in vain.
@@ -53,6 +61,8 @@ pub struct Balance {
     glimpse: Mutex<Glimpse>,
     /// Whether one thread seems to ask for all.
     one_asks: AtomicBool,
+    /// Whether several reactors are at work, even so, because processors were idle beside fewer.
+    helps: AtomicBool,
     /// Whether a reactor with too much to do may give a connection away: one in a window, to see what that helps.
     may_give: AtomicBool,
 }
@@ -64,9 +74,22 @@ struct Window {
     /// averages.
     busy: f64,
     crowded: f64,
+    /// Whether processors are idle beside one that works nearly always, likewise.
+    starved: f64,
     /// When the number of reactors at work changed last, and when one less is to be tried.
     changed: Duration,
     try_after: Duration,
+    idle: Idle,
+}
+
+/// How much of the machine had nothing to do.
+#[derive(Default)]
+struct Idle {
+    since: Duration,
+    /// What [`threads::idle`] said then.
+    then: Option<Duration>,
+    /// Processors, in the time before.
+    processors: f64,
 }
 
 #[derive(Default)]
@@ -117,12 +140,22 @@ impl Balance {
             active: AtomicUsize::new(1),
             glimpse,
             one_asks: AtomicBool::new(false),
+            helps: AtomicBool::new(false),
             may_give: AtomicBool::new(false),
         }
     }
 
     /// Notes answers of a reactor, and what it has taken for them, to a client whose processor is `home`'s.
-    pub fn note(&self, at: usize, home: Option<usize>, answers: u32, taken: Usage, now: Duration) {
+    /// `idle` says for how long processors were idle.
+    pub fn note(
+        &self,
+        at: usize,
+        home: Option<usize>,
+        answers: u32,
+        taken: Usage,
+        now: Duration,
+        idle: impl FnOnce() -> Option<Duration>,
+    ) {
         let answers = u64::from(answers);
         let place = &self.places[at];
         place.served.now.fetch_add(answers, Ordering::Relaxed);
@@ -142,8 +175,13 @@ impl Balance {
             window.began = now;
             let counts = self.places.iter().flat_map(|place| [&place.served, &place.asked, &place.spent, &place.rests]);
             counts.for_each(|count| count.turn(took));
-            let active = window.needed(self.active(), self.places.len(), self.spent(), self.is_crowded());
+            let before = self.active();
+            let wants_help = self.works_nearly_always() && window.idle.beside(now, idle) > IDLE;
+            let is_crowded = wants_help || self.is_crowded();
+            let active = window.needed(before, self.places.len(), self.spent(), is_crowded);
             self.active.store(active, Ordering::Relaxed);
+            let helps = window.wants_help(wants_help) || self.helps.load(Ordering::Relaxed);
+            self.helps.store(helps && active >= before, Ordering::Relaxed);
             self.may_give.store(true, Ordering::Relaxed);
         }
     }
@@ -179,6 +217,10 @@ impl Balance {
         (0..active).min_by_key(|place| spent(*place)).filter(|least| spent(*least) * 5 < spent(at) * 4)
     }
 
+    fn works_nearly_always(&self) -> bool {
+        self.places[..self.active()].iter().any(|place| place.spent.rate() as f64 > NEARLY_ALL * 1e6)
+    }
+
     fn is_crowded(&self) -> bool {
         let active = self.active();
         (0..active).any(|at| self.is_full(at) && self.spare(at, active).is_none())
@@ -202,7 +244,7 @@ impl Balance {
         let cost = Duration::from_secs_f64(all_spent / served.max(1) as f64);
         let active = if cost >= HEAVY {
             self.places.len()
-        } else if cost < LIGHT && self.one_asks.load(Ordering::Relaxed) {
+        } else if cost < LIGHT && self.one_asks.load(Ordering::Relaxed) && !self.helps.load(Ordering::Relaxed) {
             1
         } else {
             self.active()
@@ -243,7 +285,30 @@ fn is_alone(own: u64, served: u64) -> bool {
     3 * own > 2 * served
 }
 
+impl Idle {
+    /// To be asked in each window as long as somebody wants to know.
+    fn beside(&mut self, now: Duration, idle: impl FnOnce() -> Option<Duration>) -> f64 {
+        let took = now.saturating_sub(self.since);
+        if took >= IDLE_WINDOW {
+            let idle = idle();
+            self.processors = match (idle, self.then) {
+                // Nobody wanted to know for a while.
+                _ if took > 2 * IDLE_WINDOW => 0.0,
+                (Some(idle), Some(then)) => idle.saturating_sub(then).as_secs_f64() / took.as_secs_f64(),
+                _ => 0.0,
+            };
+            (self.since, self.then) = (now, idle);
+        }
+        self.processors
+    }
+}
+
 impl Window {
+    fn wants_help(&mut self, now: bool) -> bool {
+        self.starved += (if now { 1.0 } else { 0.0 } - self.starved) / 8.0;
+        self.starved > CROWDED
+    }
+
     /// How many reactors shall work, of `all`, after `active` did.
     fn needed(&mut self, active: usize, all: usize, spent: f64, is_crowded: bool) -> usize {
         self.busy += (spent - self.busy) / 8.0;
@@ -261,7 +326,7 @@ impl Window {
         };
         self.changed = now;
         // What was seen before says nothing of the new number.
-        self.crowded = 0.0;
+        (self.crowded, self.starved) = (0.0, 0.0);
         wanted
     }
 }

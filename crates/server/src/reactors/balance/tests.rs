@@ -8,6 +8,8 @@ struct Load {
     homes: Vec<Option<usize>>,
     at: Vec<usize>,
     now: Duration,
+    idle_processors: f64,
+    idle: Duration,
     moved: usize,
 }
 
@@ -26,6 +28,8 @@ impl Load {
             homes: homes.to_vec(),
             at,
             now: Duration::ZERO,
+            idle_processors: 0.0,
+            idle: Duration::ZERO,
             moved: 0,
         }
     }
@@ -35,10 +39,11 @@ impl Load {
         self.moved = 0;
         for _ in 0..windows * STEPS as usize {
             self.now += WINDOW / STEPS;
+            self.idle += (WINDOW / STEPS).mul_f64(self.idle_processors);
             for connection in 0..self.at.len() {
                 let (at, home) = (self.at[connection], self.homes[connection]);
                 let (answers, taken) = self.answered(at);
-                self.balance.note(at, home, answers, taken, self.now);
+                self.balance.note(at, home, answers, taken, self.now, || Some(self.idle));
                 let own = Rate::of(answers, WINDOW / STEPS);
                 if let Some(to) = self.balance.better(at, home, own) {
                     self.balance.moves(at, to, own);
@@ -90,6 +95,23 @@ fn one_that_asks_for_many_is_served_by_one() {
     }
     // Until another one asks, too.
     load.homes[..8].fill(Some(1));
+    load.run(60);
+    assert!(load.at_home() >= 14, "{:?}", load.at);
+}
+
+#[test]
+fn where_processors_are_idle_beside_a_busy_reactor_another_one_helps() {
+    // Two threads of clients that the system has put on one processor.
+    let mut load = Load::new(2, &[Some(1); 16]);
+    load.run(SETTLED);
+    assert!(load.served(0) == 16 || load.served(1) == 16, "{:?}", load.at);
+    let apart = load.at.clone();
+    load.idle_processors = 0.4;
+    load.run(60);
+    assert_ne!(load.at, apart, "nobody helps");
+    // There is more to do than one processor can: the system moves a thread.
+    load.homes[..8].fill(Some(0));
+    load.idle_processors = 0.05;
     load.run(60);
     assert!(load.at_home() >= 14, "{:?}", load.at);
 }
@@ -176,7 +198,7 @@ fn one_less_is_tried_ever_more_seldom() {
 fn few_answers_move_nobody() {
     let balance = Balance::new(2);
     for step in 0..100 {
-        balance.note(0, Some(1), 32, Usage::default(), WINDOW * step);
+        balance.note(0, Some(1), 32, Usage::default(), WINDOW * step, || None);
         assert_eq!(balance.better(0, Some(1), Rate(640)), None);
     }
 }
