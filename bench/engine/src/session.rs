@@ -245,7 +245,18 @@ fn spec<'a>(
     rows_hint: usize,
 ) -> WalkSpec<'a> {
     let rows_hint = if rows_hint == usize::MAX { 0 } else { rows_hint };
-    WalkSpec { table, tablets, range, direction, columns, reading, stamped: false, rows_hint, looks_max: LOOKS_MAX }
+    WalkSpec {
+        table,
+        tablets,
+        range,
+        direction,
+        columns,
+        reading,
+        stamped: false,
+        keyed: true,
+        rows_hint,
+        looks_max: LOOKS_MAX,
+    }
 }
 
 fn walk<R>(

@@ -95,8 +95,6 @@ fn time_of(clock: libc::clockid_t) -> Duration {
 /// How long the machine's processors have had nothing to do, all together, since it started (proc_uptime(5), whose unit
 /// is 10 ms); `None` where the system does not say.
 pub fn idle() -> Option<Duration> {
-    // Nobody puts a machine's idleness into a simulation.
-    #[allow(clippy::disallowed_methods)]
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let seconds: f64 = uptime.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
