@@ -20,7 +20,7 @@ pub mod segment;
 mod sketch;
 pub mod store;
 
-pub use cache::{BlockCache, BlockKind, CacheStats};
+pub use cache::{BlockCache, BlockKind, CacheStats, blocks_brought};
 pub use delete_map::{AlreadyMarked, DeleteMap, Mark};
 pub use error::{Error, Result};
 pub use filter::key_hash;

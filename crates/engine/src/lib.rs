@@ -57,6 +57,7 @@ pub use txn::{
 };
 pub use validation::ReadSet;
 
+pub use basalt_cold::blocks_brought;
 pub use basalt_meta::{
     Catalog, CatalogEdit, CheckOption, CommentKey, Database, FileKind, Membership, Namespace, Role, RoleSetting,
     SequenceDef, SequenceOwner, SequenceValue, TypeDef, TypeKind, TypeUser, ViewDef, catalog, privilege,

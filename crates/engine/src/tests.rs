@@ -25,6 +25,7 @@ mod read_ahead;
 mod sequences;
 mod serializable;
 mod statistics;
+mod walks;
 
 struct Fixture {
     dir: TempDir,

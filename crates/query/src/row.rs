@@ -32,7 +32,7 @@ use basalt_types::{DataType, Datum, ObjectId};
 use get::Get;
 use nested::{Nested, Top};
 use shape::{Output, cell, ended};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Executions that do not try again after one that took too much: none after the first, twice as many each time.
 const RUNS_SKIPPED_MAX: u32 = 63;
@@ -56,21 +56,17 @@ pub(crate) struct RowPlan {
     /// Executions left that will not try, and how many it were last.
     skips: AtomicU32,
     skipped: AtomicU32,
-    /// Rows that the last run found before its time was over; 0 if it came to its end.
-    found: AtomicUsize,
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ran {
+pub(crate) enum Tried {
     /// With so many rows.
     Done(u64),
-    /// There is too much to look at, or another engine knows better whether it fails.
+    /// There is too much to look at, it takes too long, or another engine knows better whether it fails.
     TooMuch,
-    /// Its time was over when it had found so many rows.
-    TooSlow { found: usize },
-    /// The same, further on than the run before, or for the first time: what that has read lies in memory by now.
-    Again,
+    /// Its time was over, and went into reading blocks that were not in memory: now they are.
+    Cold,
 }
 
 #[derive(PartialEq, Debug)]
@@ -136,59 +132,49 @@ impl RowPlan {
             Body::Get(_) => false,
             Body::Nested(nested) => nested.steps.iter().any(|step| step.access.index.is_some()),
         };
-        RowPlan {
-            tables,
-            timeless: false,
-            indexed,
-            body,
-            skips: AtomicU32::new(0),
-            skipped: AtomicU32::new(0),
-            found: AtomicUsize::new(0),
-        }
+        RowPlan { tables, timeless: false, indexed, body, skips: AtomicU32::new(0), skipped: AtomicU32::new(0) }
     }
 
     /// Gives the rows to `out`; what was given is nothing unless it is done. After an error nothing of the row at hand is
     /// left in `out`.
-    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Ran> {
+    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Tried> {
         // A null, true or false that is known when a statement is planned spares its neighbours: who plans with the
         // parameters knows better.
         let spares = run.eval.params.iter().any(Datum::is_null);
         self.run_as_compiled(run, out).or_else(|error| match spares || error.is_of_data() {
-            true => Ok(Ran::TooMuch),
+            true => Ok(Tried::TooMuch),
             false => Err(error),
         })
     }
 
-    fn run_as_compiled(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Ran> {
+    fn run_as_compiled(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Tried> {
         match &self.body {
-            Body::Get(get) => get.run(run, out).map(Ran::Done),
-            Body::Nested(nested) => Ok(self.learn(nested.run(run, out)?)),
+            Body::Get(get) => get.run(run, out).map(Tried::Done),
+            Body::Nested(nested) => {
+                let tried = nested.run(run, out)?;
+                self.learn(tried);
+                Ok(tried)
+            }
         }
     }
 
     /// Notes how a run ended, for those to come.
-    fn learn(&self, ran: Ran) -> Ran {
-        let found = match ran {
-            Ran::TooSlow { found } => found,
-            _ => 0,
-        };
-        let before = self.found.load(Ordering::Relaxed);
-        if found != before {
-            self.found.store(found, Ordering::Relaxed);
-        }
-        if found > before + before / 2 {
-            return Ran::Again;
-        }
+    fn learn(&self, tried: Tried) {
         let skipped = self.skipped.load(Ordering::Relaxed);
-        match ran {
-            Ran::Done(_) if skipped == 0 => {}
-            Ran::Done(_) => self.skipped.store(skipped / 2, Ordering::Relaxed),
-            _ => {
+        match tried {
+            Tried::Done(_) if skipped == 0 => {}
+            Tried::Done(_) => self.skipped.store(skipped / 2, Ordering::Relaxed),
+            Tried::TooMuch => {
                 self.skips.store(skipped, Ordering::Relaxed);
                 self.skipped.store((2 * skipped + 1).min(RUNS_SKIPPED_MAX), Ordering::Relaxed);
             }
+            Tried::Cold => {}
         }
-        ran
+    }
+
+    /// It was tried again and again, and is still [`Tried::Cold`].
+    pub fn stays_cold(&self) {
+        self.learn(Tried::TooMuch);
     }
 
     /// Whether it is worth trying: runs of late did not take too much.
@@ -323,30 +309,16 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_further_tries_again_and_who_does_not_is_tried_less_often() {
+    fn one_that_takes_too_much_is_tried_less_often_and_one_that_reads_from_disk_is_not() {
         let plan = plan();
-        for found in [40, 90, 200] {
-            assert_eq!(plan.learn(Ran::TooSlow { found }), Ran::Again);
-            assert!(plan.is_promising());
-        }
-        // What it reads is in memory by now, and it is too slow even so.
         for skipped in [0, 1, 3, 7] {
-            assert_eq!(plan.learn(Ran::TooSlow { found: 210 }), Ran::TooSlow { found: 210 });
+            plan.learn(Tried::Cold);
+            assert!(plan.is_promising());
+            plan.learn(Tried::TooMuch);
             (0..skipped).for_each(|_| assert!(!plan.is_promising()));
             assert!(plan.is_promising());
         }
-        assert_eq!(plan.learn(Ran::TooMuch), Ran::TooMuch);
+        plan.stays_cold();
         assert!(!plan.is_promising());
-    }
-
-    #[test]
-    fn one_that_is_done_begins_anew() {
-        let plan = plan();
-        assert_eq!(plan.learn(Ran::TooSlow { found: 100 }), Ran::Again);
-        assert_eq!(plan.learn(Ran::Done(300)), Ran::Done(300));
-        // Later its rows may have left memory.
-        assert_eq!(plan.learn(Ran::TooSlow { found: 20 }), Ran::Again);
-        // Without a row that is found nothing is gained by another try.
-        assert_eq!(plan.learn(Ran::TooSlow { found: 0 }), Ran::TooSlow { found: 0 });
     }
 }

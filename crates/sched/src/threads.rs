@@ -92,12 +92,24 @@ fn time_of(clock: libc::clockid_t) -> Duration {
     }
 }
 
-/// How long the machine's processors have had nothing to do, all together, since it started (proc_uptime(5), whose unit
-/// is 10 ms); `None` where the system does not say.
+/// How long the processors that this process may use have had nothing to do, all together, since the machine started
+/// (proc_stat(5): idle and waiting for disks, in units of 10 ms); `None` where the system does not say.
 pub fn idle() -> Option<Duration> {
-    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
-    let seconds: f64 = uptime.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Duration::try_from_secs_f64(seconds).ok()
+    let cpus = cpus().ok()?;
+    idle_of(&std::fs::read_to_string("/proc/stat").ok()?, cpus)
+}
+
+fn idle_of(stat: &str, cpus: &[usize]) -> Option<Duration> {
+    const TICK: Duration = Duration::from_millis(10);
+    let each = stat.lines().filter_map(|line| line.strip_prefix("cpu")?.split_once(' '));
+    let mut ticks = None;
+    for (cpu, times) in each {
+        if cpu.parse().is_ok_and(|cpu| cpus.contains(&cpu)) {
+            let idle = times.split_ascii_whitespace().skip(3).take(2).map(|time| time.parse::<u64>());
+            *ticks.get_or_insert(0) += idle.sum::<Result<u64, _>>().ok()?;
+        }
+    }
+    Some(TICK.mul_f64(ticks? as f64))
 }
 
 /// How often a thread that computes for long is to [`let_in`] others.
@@ -188,10 +200,20 @@ mod tests {
     }
 
     #[test]
+    fn processors_of_others_do_not_count_as_idle() {
+        let stat = "cpu  9 9 9 900 90 9\ncpu0 1 0 1 100 5 0\ncpu1 1 0 1 200 0 0\ncpu10 1 0 1 400 0 0\nintr 7 8\n";
+        assert_eq!(idle_of(stat, &[0, 1]), Some(Duration::from_millis(3050)));
+        assert_eq!(idle_of(stat, &[10]), Some(Duration::from_secs(4)));
+        assert_eq!(idle_of(stat, &[2]), None);
+        assert_eq!(idle_of("cpu0 1 2 3", &[0]), Some(Duration::ZERO));
+        assert_eq!(idle_of("cpu0 1 2 3 x", &[0]), None);
+    }
+
+    #[test]
     #[cfg(target_os = "linux")]
     fn a_machine_tells_how_long_it_was_idle() {
         let before = idle().unwrap();
-        assert!(before > Duration::ZERO && idle().unwrap() >= before);
+        assert!(idle().unwrap() >= before);
     }
 
     #[test]

@@ -193,6 +193,12 @@ impl Direction {
 }
 
 impl<'a> Walk<'a> {
+    /// Whether keys of its files are left where they are.
+    #[cfg(test)]
+    pub(crate) fn leaves_keys(&self) -> bool {
+        self.open.iter().any(|source| matches!(source.chunk, Chunk::File { keyed: false, .. }))
+    }
+
     /// Keys and places looked at so far, those that the reader does not see included.
     pub fn looked(&self) -> usize {
         self.looked

@@ -19,6 +19,11 @@ impl<T> Clone for Kept<T> {
 }
 
 impl<T> Kept<T> {
+    /// If it has been made.
+    pub fn get(&self) -> Option<&T> {
+        self.0.get()
+    }
+
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(make)
     }

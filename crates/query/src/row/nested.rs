@@ -5,13 +5,16 @@ use super::access::{Access, Part, Places};
 use super::covered::Covered;
 use super::shape::{Lens, Shape};
 use super::totals::{Adding, Totals};
-use super::{Explained, Ran, RowOut, RowRun};
+use super::{Explained, RowOut, RowRun, Tried};
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{LIMIT, OFFSET, row_count};
-use basalt_engine::{Direction, Engine, KeyRange, Reading, SeenRow, SeenRows, Walk, WalkSpec, WalkedRow};
+use basalt_engine::{
+    Direction, Engine, KeyRange, Reading, SeenRow, SeenRows, Walk, WalkSpec, WalkedRow, blocks_brought,
+};
 use basalt_expr::EvalContext;
 use basalt_expr::operators::{SortOrder, compare_rows};
 use basalt_expr::tree::Expr;
+use basalt_sched::threads;
 use basalt_types::schema::{ENTRY_ROW, ENTRY_TABLET, IndexDef};
 use basalt_types::{ColumnId, DataType, Datum, Key, Stamp, TableDef, TabletId};
 use cpu_time::ThreadTime;
@@ -19,10 +22,13 @@ use smallvec::SmallVec;
 use std::time::Duration;
 
 /// What a run takes at most; what takes more is for the column engine. Keys (of tables and of indexes) that are looked
-/// at, bytes of the rows found, and time of the thread (others may have the processor meanwhile).
+/// at, bytes of the rows found, and time; if others may have had the processor meanwhile, half as much of the thread's own.
 const LOOKS_MAX: usize = 16 << 10;
 const BYTES_MAX: usize = 4 << 20;
 const TIME_MAX: Duration = Duration::from_millis(5);
+const TIME_MORE: Duration = Duration::from_millis(2);
+/// A run that has read so many blocks into memory, some 50 µs each, takes less time when it is begun again.
+const BLOCKS_MANY: u64 = 16;
 /// Rows between two looks at the clock.
 const ROWS_PER_TIME: usize = 32;
 /// Tablet, key and stamp.
@@ -131,7 +137,7 @@ enum Flow {
 
 impl Nested {
     /// What was given is nothing if it gave up.
-    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Ran> {
+    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Tried> {
         let RowRun { engine, reading, eval, .. } = run;
         let count = |expr: &Option<Expr>, place| match expr {
             Some(expr) => row_count(&expr.eval_scalar(&[], eval)?, place),
@@ -155,7 +161,7 @@ impl Nested {
             _ => 0,
         };
         if skip > LOOKS_MAX as u64 {
-            return Ok(Ran::TooMuch);
+            return Ok(Tried::TooMuch);
         }
         let mut visit = Visit {
             nested: self,
@@ -166,7 +172,9 @@ impl Nested {
             wanted,
             looks_left: LOOKS_MAX,
             bytes_left: BYTES_MAX,
-            begun: None,
+            begun: threads::now(),
+            brought: blocks_brought(),
+            spent: None,
             out_of_time: false,
             seen: 0,
             skip,
@@ -178,15 +186,19 @@ impl Nested {
         let mut frame = vec![Datum::Null; self.registers];
         let flow = if left == 0 { Flow::Enough } else { visit.step(0, &mut frame)? };
         if flow == Flow::TooLong {
-            return Ok(match visit.out_of_time {
-                // Other engines take little more of one table's range than what is in it.
-                true if self.steps.len() == 1 && self.steps[0].access.index.is_none() => Ran::TooMuch,
-                true => Ran::TooSlow { found: visit.seen },
-                false => Ran::TooMuch,
-            });
+            let is_cold = visit.out_of_time && blocks_brought() - visit.brought >= BLOCKS_MANY;
+            return Ok(if is_cold && !self.is_range() { Tried::Cold } else { Tried::TooMuch });
         }
         visit.finish()?;
-        Ok(Ran::Done(visit.rows))
+        Ok(Tried::Done(visit.rows))
+    }
+
+    /// A range of one table, of which other engines read little more than what is in it.
+    fn is_range(&self) -> bool {
+        let is_range = |Access { index, whole, prefix, .. }: &Access| {
+            index.is_none() && !whole && !prefix.iter().any(|part| matches!(part, Part::Many(_)))
+        };
+        matches!(&self.steps[..], [step] if is_range(&step.access))
     }
 }
 
@@ -200,8 +212,12 @@ struct Visit<'a, 'o, 'w> {
     wanted: usize,
     looks_left: usize,
     bytes_left: usize,
-    /// What the thread had taken when the first rows had been found: to ask is a call into the kernel.
-    begun: Option<ThreadTime>,
+    /// By the clock, which is there to be read.
+    begun: Duration,
+    /// Blocks that the thread had read.
+    brought: u64,
+    /// What the thread had taken when that time was over: to ask is a call into the kernel.
+    spent: Option<ThreadTime>,
     out_of_time: bool,
     /// Rows found.
     seen: usize,
@@ -281,7 +297,9 @@ impl<'a> Visit<'a, '_, '_> {
         if self.bytes_left == 0 || !self.seen.is_multiple_of(ROWS_PER_TIME) {
             return self.bytes_left > 0;
         }
-        self.out_of_time = self.begun.get_or_insert_with(ThreadTime::now).elapsed() >= TIME_MAX;
+        if threads::now().saturating_sub(self.begun) >= TIME_MAX {
+            self.out_of_time = self.spent.get_or_insert_with(ThreadTime::now).elapsed() >= TIME_MORE;
+        }
         !self.out_of_time
     }
 

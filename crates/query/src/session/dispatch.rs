@@ -267,7 +267,7 @@ impl Session {
                     statement::point_get::run(self, &point, eval, &mut RowOut::Batches(&mut rows)).await?;
                     return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows.finish()?), "SELECT")));
                 }
-                if let Some(rows) = statement::row_query::run(self, query, eval)? {
+                if let Some(rows) = statement::row_query::run(self, query, eval).await? {
                     return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));
                 }
                 let rows = Box::pin(statement::lock_rows::rows(self, query, eval)).await?;

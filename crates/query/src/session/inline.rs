@@ -6,7 +6,7 @@ use crate::database::Stats;
 use crate::error::{Result, SqlError};
 use crate::plans::text::{Literals, parametrize};
 use crate::plans::{self, Advice, Known, KnownPlan, PlanKey, TEXT_BYTES_MAX};
-use crate::row::{self, Cells, RowOut, RowPlan, RowRun, RowSink};
+use crate::row::{Cells, RowOut, RowPlan, RowRun, RowSink, Tried};
 use basalt_engine::{Catalog, ReadSet, Reading, TableLock, Txn};
 use basalt_expr::EvalContext;
 use basalt_types::{Datum, ReadAt};
@@ -274,9 +274,9 @@ impl Session {
         if admitted.alone {
             self.snapshot.end();
         }
-        self.took_too_much = matches!(result, Ok(row::Ran::TooMuch | row::Ran::TooSlow { .. }));
+        self.took_too_much = matches!(result, Ok(Tried::TooMuch));
         match result {
-            Ok(row::Ran::Done(rows)) if !void => Ran::Done(rows),
+            Ok(Tried::Done(rows)) if !void => Ran::Done(rows),
             Err(error) if !void => Ran::Failed(error),
             _ => {
                 sink.back_to(mark);

@@ -3,23 +3,34 @@
 use super::rows::RowsBuilder;
 use crate::error::Result;
 use crate::plan::Query;
-use crate::row::{Ran, RowOut, RowPlan, RowRun, Scratch};
+use crate::row::{RowOut, RowPlan, RowRun, Scratch, Tried};
 use crate::session::Session;
 use arrow_array::RecordBatch;
 use basalt_engine::Txn;
 use basalt_expr::EvalContext;
-use basalt_types::DataType;
+
+/// Tries of a plan whose rows are not in memory, each further on than the one before because of what that has read.
+const TRIES_MAX: usize = 8;
 
 /// `None`: it has no such plan, or takes too much.
-pub(crate) fn run(session: &mut Session, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
+pub(crate) async fn run(session: &mut Session, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
     if std::mem::take(&mut session.took_too_much) {
         return Ok(None);
     }
-    batches(session.txn()?, query, eval)
+    for _ in 0..TRIES_MAX {
+        match attempt(session.txn()?, query, eval)? {
+            Attempt::Done(batches) => return Ok(Some(batches)),
+            Attempt::Failed => return Ok(None),
+            // Others are served meanwhile, and who waits for the statement may end it.
+            Attempt::Cold => tokio::task::yield_now().await,
+        }
+    }
+    if let Some(plan) = query.row.get().and_then(Option::as_ref) {
+        plan.stays_cold();
+    }
+    Ok(None)
 }
 
-/// Runs one after the other, each further on than the one before because of what that has read.
-const RUNS_MAX: usize = 4;
 /// Rows that are locked or changed on the thread that found them, which serves others, too.
 const FEW_ROWS: usize = 128;
 
@@ -31,21 +42,32 @@ pub(crate) fn few(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option
 
 /// The same of a query within a statement.
 pub(crate) fn batches(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
+    Ok(match attempt(txn, query, eval)? {
+        Attempt::Done(batches) => Some(batches),
+        Attempt::Cold | Attempt::Failed => None,
+    })
+}
+
+enum Attempt {
+    Done(Vec<RecordBatch>),
+    /// It may well be done the next time.
+    Cold,
+    Failed,
+}
+
+fn attempt(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Attempt> {
     let plan = query.row.get_or_make(|| RowPlan::of_more(query, eval));
-    let Some(plan) = plan.as_ref().filter(|plan| plan.is_promising()) else { return Ok(None) };
+    let Some(plan) = plan.as_ref().filter(|plan| plan.is_promising()) else { return Ok(Attempt::Failed) };
     if plan.indexed && !txn.sees_indexes(&txn.catalog()) {
-        return Ok(None);
+        return Ok(Attempt::Failed);
     }
     let read = txn.read();
-    let types: Vec<DataType> = query.columns.iter().map(|column| column.ty.clone()).collect();
-    for _ in 0..RUNS_MAX {
-        let mut rows = RowsBuilder::new(types.clone())?;
-        let run = RowRun { engine: read.engine(), reading: read.reading(), eval, scratch: &mut Scratch::default() };
-        match plan.run(run, &mut RowOut::Batches(&mut rows))? {
-            Ran::Done(_) => return rows.finish().map(Some),
-            Ran::Again => {}
-            Ran::TooMuch | Ran::TooSlow { .. } => break,
-        }
+    let types = query.columns.iter().map(|column| column.ty.clone()).collect();
+    let mut rows = RowsBuilder::new(types)?;
+    let run = RowRun { engine: read.engine(), reading: read.reading(), eval, scratch: &mut Scratch::default() };
+    match plan.run(run, &mut RowOut::Batches(&mut rows))? {
+        Tried::Done(_) => rows.finish().map(Attempt::Done),
+        Tried::Cold => Ok(Attempt::Cold),
+        Tried::TooMuch => Ok(Attempt::Failed),
     }
-    Ok(None)
 }

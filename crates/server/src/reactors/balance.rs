@@ -176,12 +176,13 @@ impl Balance {
             let counts = self.places.iter().flat_map(|place| [&place.served, &place.asked, &place.spent, &place.rests]);
             counts.for_each(|count| count.turn(took));
             let before = self.active();
-            let wants_help = self.works_nearly_always() && window.idle.beside(now, idle) > IDLE;
-            let is_crowded = wants_help || self.is_crowded();
+            let is_starved = self.is_starved() && window.idle.beside(now, idle) > IDLE;
+            let wants_help = window.wants_help(is_starved);
+            let is_crowded = is_starved || self.is_crowded();
             let active = window.needed(before, self.places.len(), self.spent(), is_crowded);
             self.active.store(active, Ordering::Relaxed);
-            let helps = window.wants_help(wants_help) || self.helps.load(Ordering::Relaxed);
-            self.helps.store(helps && active >= before, Ordering::Relaxed);
+            let helps = active > 1 && (wants_help || self.helps.load(Ordering::Relaxed));
+            self.helps.store(helps, Ordering::Relaxed);
             self.may_give.store(true, Ordering::Relaxed);
         }
     }
@@ -206,6 +207,18 @@ impl Balance {
         self.active() > 1 || is_alone(own, self.served())
     }
 
+    /// How many get connections now.
+    fn used(&self) -> usize {
+        let cost = Duration::from_secs_f64(self.spent() / self.served().max(1) as f64);
+        if cost >= HEAVY {
+            self.places.len()
+        } else if cost < LIGHT && self.one_asks.load(Ordering::Relaxed) && !self.helps.load(Ordering::Relaxed) {
+            1
+        } else {
+            self.active()
+        }
+    }
+
     fn is_full(&self, at: usize) -> bool {
         let place = &self.places[at];
         place.spent.rate() as f64 > MUCH * 1e6 && place.rests.rate() < RESTS
@@ -217,8 +230,10 @@ impl Balance {
         (0..active).min_by_key(|place| spent(*place)).filter(|least| spent(*least) * 5 < spent(at) * 4)
     }
 
-    fn works_nearly_always(&self) -> bool {
-        self.places[..self.active()].iter().any(|place| place.spent.rate() as f64 > NEARLY_ALL * 1e6)
+    /// Whether one works nearly always, and none of those that get connections could take something from it.
+    fn is_starved(&self) -> bool {
+        let active = self.used();
+        (0..active).any(|at| self.places[at].spent.rate() as f64 > NEARLY_ALL * 1e6 && self.spare(at, active).is_none())
     }
 
     fn is_crowded(&self) -> bool {
@@ -233,22 +248,14 @@ impl Balance {
     /// Where a connection were better served that has `own` answers per second.
     pub fn better(&self, at: usize, home: Option<usize>, Rate(own): Rate) -> Option<usize> {
         let served = self.served();
-        let all_spent = self.spent();
-        if all_spent < WORTHWHILE {
+        if self.spent() < WORTHWHILE {
             return None;
         }
         if is_alone(own, served) {
             // A client that waits for each answer is best served where it is.
             return home.filter(|home| *home != at);
         }
-        let cost = Duration::from_secs_f64(all_spent / served.max(1) as f64);
-        let active = if cost >= HEAVY {
-            self.places.len()
-        } else if cost < LIGHT && self.one_asks.load(Ordering::Relaxed) && !self.helps.load(Ordering::Relaxed) {
-            1
-        } else {
-            self.active()
-        };
+        let active = self.used();
         let idle = (0..active).min_by_key(|place| self.work(*place))?;
         if at >= active {
             return Some(idle);
@@ -326,7 +333,7 @@ impl Window {
         };
         self.changed = now;
         // What was seen before says nothing of the new number.
-        (self.crowded, self.starved) = (0.0, 0.0);
+        self.crowded = 0.0;
         wanted
     }
 }

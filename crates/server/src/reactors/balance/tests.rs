@@ -195,6 +195,23 @@ fn one_less_is_tried_ever_more_seldom() {
 }
 
 #[test]
+fn one_that_nobody_can_help_does_not_make_others_come_and_go() {
+    // A connection that cannot move, on a machine with idle processors.
+    let balance = Balance::new(4);
+    let (mut active, mut changes) = (balance.active(), 0);
+    for window in 1..=400 {
+        let now = WINDOW * window;
+        for at in 0..4 {
+            let spent = Duration::from_millis(if at == 0 { 45 } else { 2 });
+            balance.note(at, None, 1000, Usage { spent, rests: 100 }, now, || Some(2 * now));
+        }
+        changes += usize::from(balance.active() != active);
+        active = balance.active();
+    }
+    assert!((1..=12).contains(&changes), "{changes} changes in 20 s");
+}
+
+#[test]
 fn few_answers_move_nobody() {
     let balance = Balance::new(2);
     for step in 0..100 {
