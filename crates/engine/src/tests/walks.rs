@@ -19,14 +19,16 @@ fn walked(f: &Fixture, (from, to): (i64, Option<i64>), direction: Direction, hin
         rows_hint: hint,
         looks_max: usize::MAX,
     };
-    let mut walk = f.engine.walk(spec).unwrap().expect("files are in key order");
+    // In another order they have no ends of ranges to tell.
+    let sorted = f.engine.tablets().iter().all(|tablet| tablet.view().files.iter().all(|file| file.data.is_sorted()));
+    let mut walk = f.engine.walk(spec).unwrap().expect("it may look at everything");
     let mut ids = Vec::new();
     while let Some(WalkedRow { key: found, row, .. }) = walk.next_row().unwrap() {
         let SeenRow::Values(values) = row else { panic!("rows of segments are values") };
         let Datum::I64(id) = values[0] else { panic!("{values:?}") };
         assert_eq!(found, if keyed { key(&table, id).as_bytes().to_vec() } else { Vec::new() });
         ids.push(id);
-        assert_eq!(walk.leaves_keys(), !keyed, "the file is the only place with rows");
+        assert_eq!(walk.leaves_keys(), sorted && !keyed, "the file is the only place with rows");
     }
     ids
 }
@@ -91,7 +93,7 @@ async fn rows_beside_others_come_in_order_whoever_asks_for_keys() {
             rows_hint: 5,
             looks_max: usize::MAX,
         };
-        let mut walk = f.engine.walk(spec).unwrap().expect("files are in key order");
+        let mut walk = f.engine.walk(spec).unwrap().expect("it may look at everything");
         let mut ids = Vec::new();
         while let Some(WalkedRow { row, .. }) = walk.next_row().unwrap() {
             let values = match row {
