@@ -21,9 +21,8 @@ use anyhow::{Context as _, Result, anyhow};
 use basalt_bench::tpcc::input::Inputs;
 use basalt_engine::{CatalogEdit, Engine, EngineConfig, catalog};
 use basalt_sched::Clock;
-use basalt_sched::os::Random;
-use basalt_sched::os::real::{RealClock, RealRandom};
-use basalt_sim::{Machine, Rng};
+use basalt_sched::os::real::RealClock;
+use basalt_sim::{Controls, Machine, Rng, seed, setting};
 use basalt_types::Version;
 use found::Found;
 use ledger::{Entry, Ledger, entries};
@@ -41,12 +40,6 @@ const CYCLE_MAX: Duration = Duration::from_secs(2);
 const PRESSED_BYTES: u64 = 96 << 10;
 
 type Tables = HashMap<&'static str, Arc<Table>>;
-
-#[derive(Clone, Copy, Default)]
-struct Controls {
-    lying_sync: bool,
-    early_acknowledgement: bool,
-}
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Summary {
@@ -80,21 +73,6 @@ struct Trial {
 struct Told {
     acknowledged: Vec<Vec<Entry>>,
     unanswered: Option<Vec<Entry>>,
-}
-
-/// A number from the environment.
-fn setting(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} = {text:?} is not a number")),
-        Err(_) => default,
-    }
-}
-
-/// `BASALT_SEED`, or one that was never used.
-fn seed() -> u64 {
-    let seed = setting("BASALT_SEED", RealRandom.next_u64() >> 1);
-    println!("BASALT_SEED={seed}");
-    seed
 }
 
 /// Small limits, so that little data is frozen, merged, cut and checkpointed often.

@@ -204,6 +204,14 @@ async fn insert(f: &Fixture, rows: impl IntoIterator<Item = i64>, v: &str) {
     txn.commit().await.unwrap();
 }
 
+/// A row of a walk as values; those of columns that the walk was not asked for may be null.
+fn values_of(table: &TableDef, row: SeenRow<'_>) -> Vec<Datum> {
+    match row {
+        SeenRow::Encoded(bytes) => crate::rows::decode(table, bytes).unwrap(),
+        SeenRow::Values(values) => values.to_vec(),
+    }
+}
+
 fn key(table: &TableDef, id: i64) -> Key {
     table.key_of(&row(id, "")).unwrap()
 }

@@ -60,9 +60,9 @@ pub(crate) struct RowPlan {
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Tried {
-    /// With so many rows.
-    Done(u64),
+pub(crate) enum Tried<T = u64> {
+    /// With its rows, or their number.
+    Done(T),
     /// There is too much to look at, it takes too long, or another engine knows better whether it fails.
     TooMuch,
     /// Its time was over, and went into reading blocks that were not in memory: now they are.

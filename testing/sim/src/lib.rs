@@ -16,11 +16,13 @@ mod fs;
 mod rng;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use clock::SimClock;
 pub use faults::{Fault, Op, OpCounts};
 pub use fs::SimFs;
 pub use rng::{Rng, SimRandom};
+pub use trial::{Controls, seed, setting};
 
 use basalt_sched::Os;
 use basalt_sched::os::UnknownLoad;

@@ -97,10 +97,7 @@ fn assert_walks(f: &Fixture, expected: &BTreeMap<i64, String>) {
         let mut found = Vec::new();
         while let Some(walked) = walk.next_row().unwrap() {
             assert!(walked.stamp.is_some());
-            let values = match walked.row {
-                SeenRow::Encoded(bytes) => crate::rows::decode(&table, bytes).unwrap(),
-                SeenRow::Values(values) => values.to_vec(),
-            };
+            let values = values_of(&table, walked.row);
             assert_eq!(walked.key, table.key_of(&values).unwrap().as_bytes());
             found.push(values);
         }

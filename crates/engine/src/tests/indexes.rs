@@ -149,11 +149,7 @@ fn assert_walks(read: &ReadContext, table: &Arc<TableDef>) {
                 let mut walk = read.engine().walk(spec).unwrap().expect("files are in key order");
                 let mut found = Vec::new();
                 while let Some(WalkedRow { key, row, .. }) = walk.next_row().unwrap() {
-                    let text = match row {
-                        SeenRow::Encoded(bytes) => crate::rows::decode(table, bytes).unwrap()[1].clone(),
-                        SeenRow::Values(values) => values[1].clone(),
-                    };
-                    let Datum::Bytes(text) = text else { panic!("{text:?}") };
+                    let Datum::Bytes(text) = &values_of(table, row)[1] else { panic!("texts are bytes") };
                     found.push((String::from_utf8(text.to_vec()).unwrap(), Key::from(key)));
                 }
                 found

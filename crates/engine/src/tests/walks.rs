@@ -96,11 +96,7 @@ async fn rows_beside_others_come_in_order_whoever_asks_for_keys() {
         let mut walk = f.engine.walk(spec).unwrap().expect("it may look at everything");
         let mut ids = Vec::new();
         while let Some(WalkedRow { row, .. }) = walk.next_row().unwrap() {
-            let values = match row {
-                SeenRow::Encoded(bytes) => crate::rows::decode(&table, bytes).unwrap(),
-                SeenRow::Values(values) => values.to_vec(),
-            };
-            let Datum::I64(id) = values[0] else { panic!("{values:?}") };
+            let Datum::I64(id) = values_of(&table, row)[0] else { panic!("ids are integers") };
             ids.push(id);
         }
         let mut expected: Vec<i64> = (10..170).collect();

@@ -22,7 +22,8 @@ use smallvec::SmallVec;
 use std::time::Duration;
 
 /// What a run takes at most; what takes more is for the column engine. Keys (of tables and of indexes) that are looked
-/// at, bytes of the rows found, and time; if others may have had the processor meanwhile, half as much of the thread's own.
+/// at, bytes of the rows found, and time by the clock; behind it, as others may have had the
+/// processor meanwhile, some of the thread's own.
 const LOOKS_MAX: usize = 16 << 10;
 const BYTES_MAX: usize = 4 << 20;
 const TIME_MAX: Duration = Duration::from_millis(5);

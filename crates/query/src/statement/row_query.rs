@@ -19,10 +19,10 @@ pub(crate) async fn run(session: &mut Session, query: &Query, eval: &EvalContext
     }
     for _ in 0..TRIES_MAX {
         match attempt(session.txn()?, query, eval)? {
-            Attempt::Done(batches) => return Ok(Some(batches)),
-            Attempt::Failed => return Ok(None),
+            Tried::Done(batches) => return Ok(Some(batches)),
+            Tried::TooMuch => return Ok(None),
             // Others are served meanwhile, and who waits for the statement may end it.
-            Attempt::Cold => tokio::task::yield_now().await,
+            Tried::Cold => tokio::task::yield_now().await,
         }
     }
     if let Some(plan) = query.row.get().and_then(Option::as_ref) {
@@ -43,31 +43,24 @@ pub(crate) fn few(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option
 /// The same of a query within a statement.
 pub(crate) fn batches(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
     Ok(match attempt(txn, query, eval)? {
-        Attempt::Done(batches) => Some(batches),
-        Attempt::Cold | Attempt::Failed => None,
+        Tried::Done(batches) => Some(batches),
+        Tried::Cold | Tried::TooMuch => None,
     })
 }
 
-enum Attempt {
-    Done(Vec<RecordBatch>),
-    /// It may well be done the next time.
-    Cold,
-    Failed,
-}
-
-fn attempt(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Attempt> {
+fn attempt(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Tried<Vec<RecordBatch>>> {
     let plan = query.row.get_or_make(|| RowPlan::of_more(query, eval));
-    let Some(plan) = plan.as_ref().filter(|plan| plan.is_promising()) else { return Ok(Attempt::Failed) };
+    let Some(plan) = plan.as_ref().filter(|plan| plan.is_promising()) else { return Ok(Tried::TooMuch) };
     if plan.indexed && !txn.sees_indexes(&txn.catalog()) {
-        return Ok(Attempt::Failed);
+        return Ok(Tried::TooMuch);
     }
     let read = txn.read();
     let types = query.columns.iter().map(|column| column.ty.clone()).collect();
     let mut rows = RowsBuilder::new(types)?;
     let run = RowRun { engine: read.engine(), reading: read.reading(), eval, scratch: &mut Scratch::default() };
     match plan.run(run, &mut RowOut::Batches(&mut rows))? {
-        Tried::Done(_) => rows.finish().map(Attempt::Done),
-        Tried::Cold => Ok(Attempt::Cold),
-        Tried::TooMuch => Ok(Attempt::Failed),
+        Tried::Done(_) => rows.finish().map(Tried::Done),
+        Tried::Cold => Ok(Tried::Cold),
+        Tried::TooMuch => Ok(Tried::TooMuch),
     }
 }

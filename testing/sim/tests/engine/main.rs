@@ -12,25 +12,9 @@ mod torture;
 
 use basalt_engine::{Engine, EngineConfig};
 use basalt_sched::Os;
-use basalt_sched::os::Random;
+use basalt_sim::{seed, setting};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A number from the environment.
-fn setting(name: &str, default: u64) -> u64 {
-    match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} = {text:?} is not a number")),
-        Err(_) => default,
-    }
-}
-
-/// `BASALT_SEED`, or one that was never used.
-fn seed() -> u64 {
-    let fresh = basalt_sched::os::real::RealRandom.next_u64() >> 1;
-    let seed = setting("BASALT_SEED", fresh);
-    println!("BASALT_SEED={seed}");
-    seed
-}
 
 /// Small limits, so that little data is frozen, merged, cut and checkpointed often.
 fn small_config(dir: &str) -> EngineConfig {

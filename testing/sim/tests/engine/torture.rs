@@ -16,7 +16,7 @@ use crate::table::*;
 use basalt_engine::{CatalogEdit, Engine, EngineConfig, Error, FileKind, FileLine, Isolation, TxnOptions, catalog};
 use basalt_sched::Clock;
 use basalt_sched::os::real::RealClock;
-use basalt_sim::{Machine, Rng};
+use basalt_sim::{Controls, Machine, Rng};
 use basalt_types::{Datum, TableDef, Version};
 use client::{Client, Content, OWN, own_name};
 use std::collections::BTreeSet;
@@ -42,12 +42,6 @@ const TABLES: [(&str, Shape); 6] = [
 ];
 const TOKENS: usize = 4;
 const COUNTER_TABLE: usize = 5;
-
-#[derive(Clone, Copy, Default)]
-struct Controls {
-    lying_sync: bool,
-    early_acknowledgement: bool,
-}
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Summary {
