@@ -9,7 +9,7 @@
 //!
 //! A sync takes a processor as well: some 40 µs of it, in the kernel. Where every processor has something to do,
 //! a wait costs those who wait hardly anything, as others get on meanwhile, and a sync that is saved is time for
-//! all: there the writer gathers up to [`FULL_SYNCS`] times the time of a sync (docs/decisions/0023).
+//! all: there the writer gathers for several times the time of a sync ([`FULL_SYNCS`]; docs/decisions/0023).
 
 use crate::buffer::Image;
 use crate::error::{Error, Result};
@@ -27,10 +27,11 @@ pub const EAGER_BYTES: usize = 1 << 20;
 /// Image memory above this is given back after a flush.
 const KEEP_BYTES_MAX: usize = 8 << 20;
 const SKIP_MAX: u32 = 64;
-/// Syncs after which the next one begins, where processors are busy and others may come.
-const FULL_SYNCS: u32 = 4;
-/// So many share the processor time of a sync that each has little of it: more would only leave processors idle.
-const FULL_ENOUGH: usize = 6;
+/// Where processors are busy and others may come, the next sync begins after so many times the time of one at last, or
+/// `gather_max`. After each half, quarter and eighth of that it is looked whether they still are.
+const FULL_SYNCS: u32 = 16;
+/// So many share the processor time of a sync that each has little of it. More left processors idle in some measurements.
+const FULL_ENOUGH: usize = 12;
 
 pub fn run_writer(shared: &Shared) {
     let mut gather = Gather::default();
@@ -170,15 +171,17 @@ fn announce(shared: &Shared, durable: u64, latency: Duration, gather: &mut Gathe
     gather.saw(waiting.max(served));
 }
 
+/// Whether as many wait, or there is another reason not to wait for more.
+fn has_enough(waiters: usize, shared: &Shared, state: &State) -> bool {
+    let is_much = state.image.bytes.len() >= EAGER_BYTES;
+    shared.waiters.count() >= waiters || is_much || state.closing || shared.poison.get().is_some()
+}
+
 /// Until as many wait, or until then. False: there was nothing to wait for.
 fn wait_for(waiters: usize, until: Duration, shared: &Shared, state: &mut MutexGuard<'_, State>) -> bool {
-    let ends = |state: &State| {
-        let is_much = state.image.bytes.len() >= EAGER_BYTES;
-        shared.waiters.count() >= waiters || is_much || state.closing || shared.poison.get().is_some()
-    };
     let mut waited = false;
     state.writer = WriterState::Gathering(waiters);
-    while !ends(state) {
+    while !has_enough(waiters, shared, state) {
         let now = shared.os.clock.monotonic();
         if now >= until {
             break;
@@ -189,6 +192,37 @@ fn wait_for(waiters: usize, until: Duration, shared: &Shared, state: &mut MutexG
         }
     }
     state.writer = WriterState::Busy;
+    waited
+}
+
+/// Until as many wait, or the last of `steps` is over, or processors are not busy any more when one begins. The last one, as
+/// long as all before, is for who has seen somebody come in the one before. `None`: nothing was waited for, as it is
+/// too late or they are not busy. Whether it took any time, else.
+fn gather_while_full<const STEPS: usize>(
+    crowd: usize,
+    steps: [Duration; STEPS],
+    shared: &Shared,
+    state: &mut MutexGuard<'_, State>,
+) -> Option<bool> {
+    let mut waited = None;
+    let mut before = 0;
+    for (step, until) in steps.into_iter().enumerate() {
+        if shared.os.clock.monotonic() >= until {
+            continue;
+        }
+        let waiting = shared.waiters.count();
+        let is_in_vain = step + 1 == STEPS && waited.is_some() && waiting <= before;
+        // Asks the system.
+        if is_in_vain || !MutexGuard::unlocked(state, || shared.os.load.is_full()) {
+            break;
+        }
+        let took_time = wait_for(crowd, until, shared, state);
+        waited = Some(took_time || waited.unwrap_or_default());
+        if has_enough(crowd, shared, state) {
+            break;
+        }
+        before = waiting;
+    }
     waited
 }
 
@@ -217,17 +251,16 @@ impl Gather {
             return;
         }
         let begin = shared.os.clock.monotonic();
-        let after = |wait: Duration| self.sync_end + shared.config.gather_max.min(wait);
-        let half_way = after(self.sync_latency * FULL_SYNCS / 2);
-        let is_full = |state: &mut MutexGuard<'_, State>| MutexGuard::unlocked(state, || shared.os.load.is_full());
+        let after = |wait: Duration| self.sync_end + wait;
+        let gather_max = shared.config.gather_max;
         let crowd = self.seen_of_late.min(FULL_ENOUGH);
-        if crowd > 1 && waiting < crowd && begin < half_way && is_full(state) {
-            let mut waited = wait_for(crowd, half_way, shared, state);
-            if shared.waiters.count() < crowd && is_full(state) {
-                waited |= wait_for(crowd, after(self.sync_latency * FULL_SYNCS), shared, state);
+        if crowd > 1 && waiting < crowd {
+            let most = gather_max.min(self.sync_latency.saturating_mul(FULL_SYNCS));
+            let steps = [8, 4, 2, 1].map(|part| after(most / part));
+            if let Some(waited) = gather_while_full(crowd, steps, shared, state) {
+                shared.counters.gathers.fetch_add(u64::from(waited), Ordering::Relaxed);
+                return;
             }
-            shared.counters.gathers.fetch_add(u64::from(waited), Ordering::Relaxed);
-            return;
         }
         let target = self.seen_at_once;
         if target <= 1 || waiting >= target {
@@ -237,7 +270,7 @@ impl Gather {
             self.skip -= 1;
             return;
         }
-        if wait_for(target, after(self.sync_latency / 2), shared, state) {
+        if wait_for(target, after(gather_max.min(self.sync_latency / 2)), shared, state) {
             shared.counters.gathers.fetch_add(1, Ordering::Relaxed);
             let delay = shared.os.clock.monotonic().saturating_sub(begin);
             self.weigh(waiting, shared.waiters.count(), delay);

@@ -2,6 +2,7 @@ use super::*;
 use crate::fault_fs::*;
 use basalt_sched::os::{Load, UnknownLoad};
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 
 /// Repeats its numbers for a seed.
 struct Dice(u64);
@@ -442,6 +443,81 @@ fn busy_processors_have_more_committers_gathered() {
     let mut tries = (0..5).map(|_| (committed(8, Arc::new(Full)), committed(8, Arc::new(UnknownLoad))));
     let more = |(full, unknown): &(Stats, Stats)| full.average_group > unknown.average_group * 1.2;
     assert!(tries.any(|pair| more(&pair)), "{:?}", (committed(8, Arc::new(Full)), committed(8, Arc::new(UnknownLoad))));
+}
+
+/// The machine is full when it is asked the first so many times.
+struct FullFor {
+    times: usize,
+    asked: AtomicUsize,
+}
+
+impl Load for FullFor {
+    fn is_full(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::SeqCst) < self.times
+    }
+}
+
+const CROWD: usize = 4;
+
+/// A log whose last sync, of so long, served a crowd.
+fn behind_a_crowd(sync: Duration, gather_max: Duration, load: Arc<dyn Load>) -> Arc<Log> {
+    let fs = FaultFs::new();
+    fs.faults.sync_micros.store(sync.as_micros() as u64, Ordering::SeqCst);
+    let config = LogConfig { gather_max, ..config() };
+    let log = Log::open(Os { load, ..fs.os() }, config, Epoch(1), Lsn(0), Box::new(|_| {})).unwrap();
+    let end = (0..CROWD).map(|_| log.append(&[b"x"]).unwrap().end).next_back().unwrap();
+    let mut crowd: Vec<_> = (0..CROWD).map(|_| Box::pin(log.wait_durable(end))).collect();
+    let mut context = Context::from_waker(Waker::noop());
+    let waiting = crowd.iter_mut().filter_map(|wait| wait.as_mut().poll(&mut context).is_pending().then_some(()));
+    // Fewer if this thread had to wait for a processor as long as a sync takes.
+    assert!(waiting.count() > 0);
+    log.wait_durable_blocking(end).unwrap();
+    drop(crowd);
+    log
+}
+
+/// How long it takes to commit behind a crowd, and how often the machine is asked meanwhile.
+fn late(times: usize, sync: Duration, gather_max: Duration) -> (Duration, usize) {
+    let load = Arc::new(FullFor { times, asked: AtomicUsize::new(0) });
+    let log = behind_a_crowd(sync, gather_max, load.clone());
+    let before = load.asked.load(Ordering::SeqCst);
+    let clock = Os::real().clock;
+    let begin = clock.monotonic();
+    commit(&log, b"behind");
+    (clock.monotonic() - begin, load.asked.load(Ordering::SeqCst) - before)
+}
+
+#[test]
+fn gathering_ends_when_processors_have_nothing_to_do() {
+    const SYNC: Duration = Duration::from_millis(10);
+    const LONG: Duration = Duration::from_secs(10);
+    // A test that has to wait for a processor itself sees fewer steps.
+    let tries = || 0..5;
+    assert!(tries().any(|_| late(0, SYNC, LONG).1 == 1));
+    // Up to 4 times the time of a sync, and a sync.
+    let half = |(took, asked)| asked == 3 && took > SYNC * 3 && took < SYNC * 8;
+    assert!(tries().any(|_| half(late(2, SYNC, LONG))));
+    // Up to 8 times: nobody came, so the last step is left out.
+    let full = |(took, asked)| asked == 3 && took > SYNC * 7 && took < SYNC * 15;
+    assert!(tries().any(|_| full(late(usize::MAX, SYNC, LONG))));
+    // Of 80 ms, four times 10.
+    let bounded = |(took, asked)| asked == 3 && took > SYNC * 3 && took < SYNC * 7;
+    assert!(tries().any(|_| bounded(late(usize::MAX, SYNC, SYNC * 8))));
+}
+
+#[test]
+fn gathering_ends_with_the_log() {
+    let log = behind_a_crowd(Duration::from_millis(100), Duration::from_secs(10), Arc::new(Full));
+    let appended = log.append(&[b"behind"]).unwrap();
+    let wait = std::pin::pin!(log.wait_durable(appended.end));
+    let mut context = Context::from_waker(Waker::noop());
+    let clock = Os::real().clock;
+    let begin = clock.monotonic();
+    let pending = wait.poll(&mut context).is_pending();
+    log.close().unwrap();
+    let took = clock.monotonic() - begin;
+    assert!(pending && took < Duration::from_millis(600), "{took:?}");
+    assert!(log.durable() >= appended.end);
 }
 
 /// What was not waited for did not fail.
