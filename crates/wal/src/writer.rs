@@ -9,7 +9,8 @@
 //!
 //! A sync takes a processor as well: some 40 µs of it, in the kernel. Where every processor has something to do,
 //! a wait costs those who wait hardly anything, as others get on meanwhile, and a sync that is saved is time for
-//! all: there the writer gathers for several times the time of a sync ([`FULL_SYNCS`]; docs/decisions/0023).
+//! all: there the writer gathers for several times the time of a sync ([`FULL_SYNCS`]; docs/decisions/0023), unless
+//! nobody came the last time.
 
 use crate::buffer::Image;
 use crate::error::{Error, Result};
@@ -28,7 +29,7 @@ pub const EAGER_BYTES: usize = 1 << 20;
 const KEEP_BYTES_MAX: usize = 8 << 20;
 const SKIP_MAX: u32 = 64;
 /// Where processors are busy and others may come, the next sync begins after so many times the time of one at last, or
-/// `gather_max`. After each half, quarter and eighth of that it is looked whether they still are.
+/// `gather_max`. After half of that it is looked whether they still are.
 const FULL_SYNCS: u32 = 16;
 /// So many share the processor time of a sync that each has little of it. More left processors idle in some measurements.
 const FULL_ENOUGH: usize = 12;
@@ -195,25 +196,21 @@ fn wait_for(waiters: usize, until: Duration, shared: &Shared, state: &mut MutexG
     waited
 }
 
-/// Until as many wait, or the last of `steps` is over, or processors are not busy any more when one begins. The last one, as
-/// long as all before, is for who has seen somebody come in the one before. `None`: nothing was waited for, as it is
-/// too late or they are not busy. Whether it took any time, else.
-fn gather_while_full<const STEPS: usize>(
+/// Until as many wait, or the second of two steps is over, or processors are not busy any more when one begins. `None`:
+/// nothing was waited for, as it is too late or they are not busy. Whether it took any time, else.
+fn gather_while_full(
     crowd: usize,
-    steps: [Duration; STEPS],
+    steps: [Duration; 2],
     shared: &Shared,
     state: &mut MutexGuard<'_, State>,
 ) -> Option<bool> {
     let mut waited = None;
-    let mut before = 0;
-    for (step, until) in steps.into_iter().enumerate() {
+    for until in steps {
         if shared.os.clock.monotonic() >= until {
             continue;
         }
-        let waiting = shared.waiters.count();
-        let is_in_vain = step + 1 == STEPS && waited.is_some() && waiting <= before;
         // Asks the system.
-        if is_in_vain || !MutexGuard::unlocked(state, || shared.os.load.is_full()) {
+        if !MutexGuard::unlocked(state, || shared.os.load.is_full()) {
             break;
         }
         let took_time = wait_for(crowd, until, shared, state);
@@ -221,9 +218,29 @@ fn gather_while_full<const STEPS: usize>(
         if has_enough(crowd, shared, state) {
             break;
         }
-        before = waiting;
     }
     waited
+}
+
+/// Leaves out what did not pay: 1, 2, 4, ... times, until it does.
+#[derive(Default)]
+struct Backoff {
+    /// Still to be left out, and how often it was last time.
+    skip: u32,
+    last: u32,
+}
+
+impl Backoff {
+    fn is_over(&mut self) -> bool {
+        let over = self.skip == 0;
+        self.skip = self.skip.saturating_sub(1);
+        over
+    }
+
+    fn note(&mut self, paid: bool) {
+        self.last = if paid { 0 } else { (self.last * 2).clamp(1, SKIP_MAX) };
+        self.skip = self.last;
+    }
 }
 
 #[derive(Default)]
@@ -234,9 +251,9 @@ struct Gather {
     seen_of_late: usize,
     sync_end: Duration,
     sync_latency: Duration,
-    /// Flushes still to go without gathering, and how many it was last time.
-    skip: u32,
-    backoff: u32,
+    /// Of gathering, and of gathering where processors are busy.
+    backoff: Backoff,
+    full_backoff: Backoff,
 }
 
 impl Gather {
@@ -254,10 +271,10 @@ impl Gather {
         let after = |wait: Duration| self.sync_end + wait;
         let gather_max = shared.config.gather_max;
         let crowd = self.seen_of_late.min(FULL_ENOUGH);
-        if crowd > 1 && waiting < crowd {
+        if crowd > 1 && waiting < crowd && self.full_backoff.is_over() {
             let most = gather_max.min(self.sync_latency.saturating_mul(FULL_SYNCS));
-            let steps = [8, 4, 2, 1].map(|part| after(most / part));
-            if let Some(waited) = gather_while_full(crowd, steps, shared, state) {
+            if let Some(waited) = gather_while_full(crowd, [after(most / 2), after(most)], shared, state) {
+                self.full_backoff.note(shared.waiters.count() > waiting);
                 shared.counters.gathers.fetch_add(u64::from(waited), Ordering::Relaxed);
                 return;
             }
@@ -266,8 +283,7 @@ impl Gather {
         if target <= 1 || waiting >= target {
             return;
         }
-        if self.skip > 0 {
-            self.skip -= 1;
+        if !self.backoff.is_over() {
             return;
         }
         if wait_for(target, after(gather_max.min(self.sync_latency / 2)), shared, state) {
@@ -287,7 +303,6 @@ impl Gather {
     fn weigh(&mut self, before: usize, after: usize, delay: Duration) {
         let gained = self.sync_latency.as_nanos() * after.saturating_sub(before) as u128;
         let lost = delay.as_nanos() * before.max(1) as u128;
-        self.backoff = if gained > lost { 0 } else { (self.backoff * 2).clamp(1, SKIP_MAX) };
-        self.skip = self.backoff;
+        self.backoff.note(gained > lost);
     }
 }
