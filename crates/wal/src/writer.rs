@@ -31,8 +31,8 @@ const SKIP_MAX: u32 = 64;
 /// Where processors are busy and others may come, the next sync begins after so many times the time of one at last, or
 /// `gather_max`. After half of that it is looked whether they still are.
 const FULL_SYNCS: u32 = 16;
-/// So many share the processor time of a sync that each has little of it. More left processors idle in some measurements.
-const FULL_ENOUGH: usize = 12;
+/// So many share the processor time of a sync that each has little of it.
+const FULL_ENOUGH: usize = 24;
 
 pub fn run_writer(shared: &Shared) {
     let mut gather = Gather::default();
