@@ -9,8 +9,8 @@
 //!
 //! A sync takes a processor as well: some 40 µs of it, in the kernel. Where every processor has something to do,
 //! a wait costs those who wait hardly anything, as others get on meanwhile, and a sync that is saved is time for
-//! all: there the writer gathers for several times the time of a sync ([`FULL_SYNCS`]; docs/decisions/0023), unless
-//! nobody came the last time.
+//! all: there the writer gathers for several times the time of a sync ([`FULL_SYNCS`]; docs/decisions/0023). If
+//! nobody came, that is left out for 1, 2, 4, ... flushes, too.
 
 use crate::buffer::Image;
 use crate::error::{Error, Result};
@@ -28,8 +28,8 @@ pub const EAGER_BYTES: usize = 1 << 20;
 /// Image memory above this is given back after a flush.
 const KEEP_BYTES_MAX: usize = 8 << 20;
 const SKIP_MAX: u32 = 64;
-/// Where processors are busy and others may come, the next sync begins after so many times the time of one at last, or
-/// `gather_max`. After half of that it is looked whether they still are.
+/// Where processors are busy and others may come, the next sync begins at the latest so many times the time of one, or
+/// `gather_max` if that is less, behind the end of the last one. Half-way the writer asks again whether they still are.
 const FULL_SYNCS: u32 = 16;
 /// So many share the processor time of a sync that each has little of it.
 const FULL_ENOUGH: usize = 24;
@@ -197,7 +197,7 @@ fn wait_for(waiters: usize, until: Duration, shared: &Shared, state: &mut MutexG
 }
 
 /// Until as many wait, or the second of two steps is over, or processors are not busy any more when one begins. `None`:
-/// nothing was waited for, as it is too late or they are not busy. Whether it took any time, else.
+/// it is too late, or they are not busy. Else, whether anything was waited for.
 fn gather_while_full(
     crowd: usize,
     steps: [Duration; 2],
@@ -222,7 +222,7 @@ fn gather_while_full(
     waited
 }
 
-/// Leaves out what did not pay: 1, 2, 4, ... times, until it does.
+/// Leaves out what did not pay: 1, 2, 4, ... times, at most [`SKIP_MAX`], until it does.
 #[derive(Default)]
 struct Backoff {
     /// Still to be left out, and how often it was last time.
@@ -274,7 +274,10 @@ impl Gather {
         if crowd > 1 && waiting < crowd && self.full_backoff.is_over() {
             let most = gather_max.min(self.sync_latency.saturating_mul(FULL_SYNCS));
             if let Some(waited) = gather_while_full(crowd, [after(most / 2), after(most)], shared, state) {
-                self.full_backoff.note(shared.waiters.count() > waiting);
+                let came = shared.waiters.count() > waiting;
+                if waited || came {
+                    self.full_backoff.note(came);
+                }
                 shared.counters.gathers.fetch_add(u64::from(waited), Ordering::Relaxed);
                 return;
             }
