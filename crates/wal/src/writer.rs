@@ -283,10 +283,7 @@ impl Gather {
             }
         }
         let target = self.seen_at_once;
-        if target <= 1 || waiting >= target {
-            return;
-        }
-        if !self.backoff.is_over() {
+        if target <= 1 || waiting >= target || !self.backoff.is_over() {
             return;
         }
         if wait_for(target, after(gather_max.min(self.sync_latency / 2)), shared, state) {

@@ -431,32 +431,43 @@ fn committed(threads: u64, load: Arc<dyn Load>) -> Stats {
     log.stats()
 }
 
-struct Full;
-
-impl Load for Full {
-    fn is_full(&self) -> bool {
-        true
-    }
-}
-
-#[test]
-fn busy_processors_have_more_committers_gathered() {
-    // Where the test itself has to wait for a processor, all come together anyway.
-    let mut tries = (0..5).map(|_| (committed(8, Arc::new(Full)), committed(8, Arc::new(UnknownLoad))));
-    let more = |(full, unknown): &(Stats, Stats)| full.average_group > unknown.average_group * 1.2;
-    assert!(tries.any(|pair| more(&pair)), "{:?}", (committed(8, Arc::new(Full)), committed(8, Arc::new(UnknownLoad))));
-}
-
 /// The machine is full when it is asked the first so many times.
 struct FullFor {
     times: usize,
     asked: AtomicUsize,
 }
 
+impl FullFor {
+    fn new(times: usize) -> Arc<FullFor> {
+        Arc::new(FullFor { times, asked: AtomicUsize::new(0) })
+    }
+
+    fn always() -> Arc<FullFor> {
+        FullFor::new(usize::MAX)
+    }
+
+    /// How often it was asked since it was looked last.
+    fn take_asked(&self) -> usize {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+}
+
 impl Load for FullFor {
     fn is_full(&self) -> bool {
         self.asked.fetch_add(1, Ordering::SeqCst) < self.times
     }
+}
+
+#[test]
+fn busy_processors_have_more_committers_gathered() {
+    // Where the test itself has to wait for a processor, all come together anyway.
+    let mut tries = (0..5).map(|_| (committed(8, FullFor::always()), committed(8, Arc::new(UnknownLoad))));
+    let more = |(full, unknown): &(Stats, Stats)| full.average_group > unknown.average_group * 1.2;
+    assert!(
+        tries.any(|pair| more(&pair)),
+        "{:?}",
+        (committed(8, FullFor::always()), committed(8, Arc::new(UnknownLoad)))
+    );
 }
 
 const CROWD: usize = 4;
@@ -481,7 +492,7 @@ fn behind_a_crowd(sync: Duration, gather_max: Duration, load: Arc<dyn Load>) -> 
 
 /// How long it takes to commit behind a crowd, and how often the machine is asked meanwhile.
 fn late(times: usize, sync: Duration, gather_max: Duration) -> (Duration, usize) {
-    let load = Arc::new(FullFor { times, asked: AtomicUsize::new(0) });
+    let load = FullFor::new(times);
     let log = behind_a_crowd(sync, gather_max, load.clone());
     let before = load.asked.load(Ordering::SeqCst);
     let clock = Os::real().clock;
@@ -510,14 +521,13 @@ fn gathering_ends_when_processors_have_nothing_to_do() {
 fn gathering_in_vain_is_not_repeated_at_once() {
     const SYNC: Duration = Duration::from_millis(5);
     let is_left_out = || {
-        let load = Arc::new(FullFor { times: usize::MAX, asked: AtomicUsize::new(0) });
+        let load = FullFor::always();
         let log = behind_a_crowd(SYNC, Duration::from_secs(10), load.clone());
-        let asked = |load: &FullFor| load.asked.swap(0, Ordering::SeqCst);
-        asked(&load);
+        load.take_asked();
         // In vain, left out, in vain.
         let times = [0; 3].map(|_| {
             commit(&log, b"behind");
-            asked(&load)
+            load.take_asked()
         });
         times == [2, 0, 2]
     };
@@ -547,16 +557,16 @@ fn while_gathering(load: Arc<dyn Load>, act: impl FnOnce(&Log, Lsn)) -> Option<f
 
 #[test]
 fn gathering_ends_with_the_log() {
-    let took = (0..5).find_map(|_| while_gathering(Arc::new(Full), |log, _| log.close().unwrap()));
+    let took = (0..5).find_map(|_| while_gathering(FullFor::always(), |log, _| log.close().unwrap()));
     assert!(took.is_some_and(|syncs| syncs < 6.0), "{took:?}");
 }
 
 #[test]
 fn gathering_ends_when_all_are_there() {
     let took = (0..5).find_map(|_| {
-        let load = Arc::new(FullFor { times: usize::MAX, asked: AtomicUsize::new(0) });
+        let load = FullFor::always();
         while_gathering(load.clone(), |log, end| {
-            load.asked.store(0, Ordering::SeqCst);
+            load.take_asked();
             let mut others: Vec<_> = (1..CROWD).map(|_| Box::pin(log.wait_durable(end))).collect();
             let mut context = Context::from_waker(Waker::noop());
             for wait in &mut others {
@@ -564,7 +574,7 @@ fn gathering_ends_when_all_are_there() {
                 let _ = wait.as_mut().poll(&mut context);
             }
             log.wait_durable_blocking(end).unwrap();
-            assert_eq!(load.asked.load(Ordering::SeqCst), 0);
+            assert_eq!(load.take_asked(), 0);
         })
     });
     assert!(took.is_some_and(|syncs| syncs < 6.0), "{took:?}");
@@ -593,7 +603,7 @@ fn commits_that_come_late_are_no_gathering() {
 
 #[test]
 fn one_committer_waits_for_nobody() {
-    for load in [Arc::new(Full) as Arc<dyn Load>, Arc::new(UnknownLoad)] {
+    for load in [FullFor::always() as Arc<dyn Load>, Arc::new(UnknownLoad)] {
         let stats = committed(1, load);
         assert_eq!((stats.gathers, stats.commits), (0, 40));
     }
