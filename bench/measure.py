@@ -84,6 +84,7 @@ def arguments():
     parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")
     parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb; W is updates alone [default: A to F]")
     parser.add_argument("--port", type=int, default=56400, help="first of two ports for the servers [default: 56400]")
+    parser.add_argument("--unix", action="store_true", help="clients come over a Unix socket [default: TCP over the loopback]")
     parser.add_argument("--only", choices=["basalt", "postgres"], help="measure one of the two")
     options = parser.parse_args()
     defaults = {"rounds": (5, 3), "paced_seconds": (600, 60), "scale_factor": (1, 0.1), "log_mb": (1000, 100), "warehouses": (10, 2), "ycsb_rows": (1_000_000, 100_000), "cold_rows": (50_000_000, 1_000_000)}
@@ -102,8 +103,8 @@ def engines(options, **settings):
     base = os.path.join(options.base, "run")
     os.makedirs(base, exist_ok=True)
     both = [
-        servers.Basalt(base, options.port, settings.get("basalt")),
-        servers.Postgres(base, options.port + 1, settings.get("postgres")),
+        servers.Basalt(base, options.port, settings.get("basalt"), options.unix),
+        servers.Postgres(base, options.port + 1, settings.get("postgres"), options.unix),
     ]
     for engine in both:
         engine.remove()

@@ -82,6 +82,7 @@ def median_of(runs, *path):
 
 def summary(runs, rate):
     line = {name: median_of(runs, name) for name in [rate, "cpu_us", "client_cpu_us", "p50_ms", "p99_ms"]}
+    line["max_ms"] = max(result["max_ms"] for result in runs)
     line["retries"] = sum(result["retries"] for result in runs)
     errors = {}
     for result in runs:
@@ -90,7 +91,7 @@ def summary(runs, rate):
             known["count"] += error["count"]
     line["errors"] = errors
     kinds = sorted({kind for result in runs for kind in result["kinds"]})
-    line["kinds"] = {kind: {name: median_of(runs, "kinds", kind, name) for name in ["p50_ms", "p99_ms"]} for kind in kinds}
+    line["kinds"] = {kind: {name: median_of(runs, "kinds", kind, name) for name in ["p50_ms", "p99_ms", "max_ms"]} for kind in kinds}
     return line
 
 

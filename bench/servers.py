@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.parse
 
 PG_BIN = os.environ.get("PG_BIN", "/usr/lib/postgresql/15/bin")
 BASALT_BIN = os.environ.get("BENCH_BASALT", os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin/basalt"))
@@ -20,19 +21,28 @@ PG_SETTINGS = {
 }
 
 
+def host(folder):
+    """For a URL: this machine over TCP, or the Unix socket in `folder`."""
+    return "127.0.0.1" if folder is None else urllib.parse.quote(folder, safe="")
+
+
 class Basalt:
     name = "basalt"
 
-    def __init__(self, base, port, settings=None):
+    def __init__(self, base, port, settings=None, unix=False):
         self.dir = os.path.join(base, "basalt")
         self.port = port
         self.settings = settings or {}
-        self.url = f"postgresql://basalt@127.0.0.1:{port}/basalt"
+        # It has to be there before the server is.
+        self.socket = base if unix else None
+        self.url = f"postgresql://basalt@{host(self.socket)}:{port}/basalt"
         self.process = None
 
     def start(self):
         """Starts it and returns how long it took until it was ready, in seconds."""
         command = [BASALT_BIN, "start", "--data-dir", self.dir, "--listen", f"127.0.0.1:{self.port}", "--http", "off"]
+        if self.socket is not None:
+            command += ["--socket", self.socket]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         began = time.monotonic()
@@ -72,11 +82,11 @@ class Basalt:
 class Postgres:
     name = "postgres"
 
-    def __init__(self, base, port, settings=None):
+    def __init__(self, base, port, settings=None, unix=False):
         self.dir = os.path.join(base, "postgres")
         self.port = port
         self.settings = PG_SETTINGS | (settings or {})
-        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        self.url = f"postgresql://postgres@{host(self.dir if unix else None)}:{port}/postgres"
 
     def _run(self, *command):
         """PostgreSQL refuses to run as root."""

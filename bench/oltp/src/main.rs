@@ -1,7 +1,7 @@
 //! The client's command line. The last line of standard output is one JSON object, for bench/oltp.py.
 
 use anyhow::Result;
-use basalt_bench::wire::Address;
+use basalt_bench::address::Address;
 use basalt_bench::{terminals, tpcc, ycsb};
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;

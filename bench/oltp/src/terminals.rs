@@ -4,8 +4,9 @@
 //! the future whose socket has become readable; nothing else ever wakes one. A statement costs one write, one read and
 //! a share of one epoll_wait.
 
+use crate::address::Address;
 use crate::latency::Latencies;
-use crate::wire::{Address, Connection, ServerError, Statement, statement};
+use crate::wire::{Connection, ServerError, Statement, statement};
 use anyhow::{Context as _, Result};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};

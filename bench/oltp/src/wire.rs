@@ -7,34 +7,14 @@
 //! A connection is the same in both modes. While it blocks (loading, checking), a reply is there when its future is
 //! first polled. Afterwards the future waits until the loop in `terminals` has seen the socket become readable.
 
+use crate::address::{Address, Socket};
 use crate::latency::Latencies;
 use anyhow::{Context as _, Result, bail};
 use std::future::Future;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
-
-/// `postgresql://user@host:port/database`: what the harness passes. No password, no TLS.
-#[derive(Clone, Debug)]
-pub struct Address {
-    user: String,
-    host: String,
-    database: String,
-}
-
-impl std::str::FromStr for Address {
-    type Err = anyhow::Error;
-
-    fn from_str(url: &str) -> Result<Address> {
-        let rest = url.strip_prefix("postgresql://").context("it does not begin with postgresql://")?;
-        let (user, rest) = rest.split_once('@').context("it names no user")?;
-        let (host, database) = rest.split_once('/').context("it names no database")?;
-        let host = if host.contains(':') { host.to_string() } else { format!("{host}:5432") };
-        Ok(Address { user: user.to_string(), host, database: database.to_string() })
-    }
-}
 
 /// What the server said of a statement that failed.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +54,7 @@ pub enum Param<'a> {
 }
 
 pub struct Connection {
-    stream: TcpStream,
+    stream: Socket,
     blocking: bool,
     /// By number, for the messages of errors.
     statements: Vec<String>,
@@ -97,11 +77,8 @@ const REPLY_BYTES_MIN: usize = 16 * 1024;
 
 impl Connection {
     pub fn open(address: &Address) -> Result<Connection> {
-        let stream =
-            TcpStream::connect(&address.host).with_context(|| format!("cannot connect to {}", address.host))?;
-        stream.set_nodelay(true)?;
         let mut connection = Connection {
-            stream,
+            stream: Socket::connect(address)?,
             blocking: true,
             statements: Vec::new(),
             timings: None,
@@ -161,7 +138,7 @@ impl Connection {
     /// From now on replies are waited for by polling: whoever polls must see when the socket becomes readable.
     pub fn stop_blocking(&mut self) -> Result<()> {
         self.blocking = false;
-        Ok(self.stream.set_nonblocking(true)?)
+        Ok(self.stream.set_nonblocking()?)
     }
 
     /// From now on each statement's latency is kept.
@@ -174,7 +151,7 @@ impl Connection {
         self.timings.as_deref().unwrap_or_default()
     }
 
-    pub fn socket(&self) -> &TcpStream {
+    pub fn socket(&self) -> &Socket {
         &self.stream
     }
 

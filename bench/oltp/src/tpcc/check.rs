@@ -1,7 +1,8 @@
 //! TPC-C's consistency conditions (clause 3.3.2): each as a query that counts what breaks it.
 
+use crate::address::Address;
 use crate::terminals::round;
-use crate::wire::{Address, Connection};
+use crate::wire::Connection;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::time::Instant;

@@ -2,8 +2,9 @@
 
 use super::population::{Rows, Tables, load_common, load_warehouse, timestamp};
 use super::tables::{INDEXES, TABLES};
+use crate::address::Address;
 use crate::terminals::round;
-use crate::wire::{Address, Connection, Copy};
+use crate::wire::{Connection, Copy};
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};

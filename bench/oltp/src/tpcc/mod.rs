@@ -9,8 +9,9 @@ pub mod tables;
 mod terminal;
 mod transactions;
 
+use crate::address::Address;
 use crate::terminals::{self, Load, round};
-use crate::wire::{Address, Connection};
+use crate::wire::Connection;
 use anyhow::Result;
 use input::Inputs;
 use serde_json::{Map, Value, json};

@@ -7,9 +7,10 @@
 
 mod script;
 
+use crate::address::Address;
 use crate::random::Random;
 use crate::terminals::{self, Load, round, transaction_control};
-use crate::wire::{Address, Connection, Statement, statement};
+use crate::wire::{Connection, Statement, statement};
 use anyhow::Result;
 use script::{Inserted, Ycsb};
 use serde_json::{Map, Value, json};

@@ -81,7 +81,10 @@ pub enum RowSource {
 #[derive(Clone, Debug)]
 pub struct Point {
     pub access: PointAccess,
-    pub filter: Option<Expr>,
+    /// The whole condition.
+    pub filter: Expr,
+    /// Columns that it looks at, ascending, if it asks for more than the key.
+    pub beside_key: Option<Vec<ColumnId>>,
     pub change: PointChange,
 }
 

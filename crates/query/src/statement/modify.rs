@@ -121,20 +121,22 @@ async fn change_point(
     let mut rows = 0;
     for tablet in tablets {
         // Whatever is made later is not this statement's, committed or not.
-        let is_seen = match newest && touched.is_none() {
-            true => read.engine().stamp_of(tablet, key.as_bytes(), read.reading().at)?.is_some(),
-            false => read.get_columns(table, tablet, &key, &[])?.is_some(),
+        let seen = match (&point.beside_key, newest && touched.is_none()) {
+            (None, true) => read.engine().stamp_of(tablet, key.as_bytes(), read.reading().at)?,
+            (None, false) => read.get_columns(table, tablet, &key, &[])?.map(|row| row.stamp),
+            // Who does not match as it is seen is not waited for.
+            (Some(columns), _) => match read.get_columns(table, tablet, &key, columns)? {
+                Some(row) if point.filter.holds_as_planned(&row.values, &path.eval)? => Some(row.stamp),
+                _ => None,
+            },
         };
-        if !is_seen {
-            continue;
-        }
+        let Some(seen) = seen else { continue };
         if touched.is_some_and(|touched| touched.contains(table, tablet, &key)) {
             continue;
         }
         let Some(mut current) = txn.lock_row(table, tablet, &key, lock, wait).await?.row() else { continue };
-        if let Some(filter) = &point.filter
-            && !filter.holds_as_planned(&current.values, &path.eval)?
-        {
+        let is_known = point.beside_key.is_some() && current.stamp == seen;
+        if !is_known && !point.filter.holds_as_planned(&current.values, &path.eval)? {
             continue;
         }
         if let Some(touched) = touched {
@@ -170,7 +172,7 @@ async fn change_point(
             PointChange::Update(set) => set.as_slice(),
             PointChange::Delete => &[],
         };
-        let exprs = point.filter.iter().chain(values.iter().map(|(_, value)| value));
+        let exprs = std::iter::once(&point.filter).chain(values.iter().map(|(_, value)| value));
         exprs.into_iter().try_for_each(|expr| expr.check_constants(&path.eval))?;
     }
     Ok(rows)

@@ -25,8 +25,11 @@ pub(crate) async fn run(
         None => point.table.tablets().collect(),
     };
     for tablet in tablets {
-        // A key without a row in sight is not locked: others may insert it.
+        // A key without a row in sight is not locked: others may insert it. Nor is one that does not match as it is seen.
         let Some(mut row) = read.get_columns(&point.table, tablet, &key, &point.columns)? else { continue };
+        if !point.filter.holds_as_planned(&row.values, eval)? {
+            continue;
+        }
         if let Some(target) = &point.lock {
             let wait = session.wait_policy();
             let (txn, seen) = (session.txn()?, row.stamp);
@@ -34,10 +37,10 @@ pub(crate) async fn run(
             // As it was seen, it comes without its values.
             if newest.stamp != seen || !newest.values.is_empty() {
                 row = newest;
+                if !point.filter.holds_as_planned(&row.values, eval)? {
+                    continue;
+                }
             }
-        }
-        if !point.filter.holds_as_planned(&row.values, eval)? {
-            continue;
         }
         let values = point.outputs.iter().map(|output| Ok(output.eval_as_planned(&row.values, eval)?));
         out.push(&types, &values.collect::<Result<Vec<Datum>>>()?, eval)?;

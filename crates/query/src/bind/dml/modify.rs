@@ -259,8 +259,10 @@ impl Binder<'_> {
         if !self.subqueries.is_empty() || target.view.is_some() || !row::is_enabled(&self.ctx.eval) {
             return None;
         }
+        let filter = filter?;
         let scan = target.plan(None);
-        let key = point::key_of(&target.table, &scan, filter?)?;
+        let key = point::key_of(&target.table, &scan, filter)?;
+        let asks_more = filter.clone().split_and().len() > key.len();
         let places = target.positions();
         let folded = |expr: &Expr| over_row(expr.clone(), &places).fold(&self.ctx.eval, false);
         let change = match set {
@@ -270,8 +272,9 @@ impl Binder<'_> {
             }
             None => PointChange::Delete,
         };
-        let filter = filter.map(folded);
-        Some(Point { access: PointAccess { key }, filter, change })
+        let filter = folded(filter);
+        let beside_key = asks_more.then(|| point::columns_of(std::iter::once(&filter)));
+        Some(Point { access: PointAccess { key }, filter, beside_key, change })
     }
 
     /// What the table and the views around it ask of rows.

@@ -263,7 +263,7 @@ impl Write {
             }
             Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) => {
                 if let RowSource::Point(point) = &modify.source {
-                    out.extend(point.access.key.iter().chain(&point.filter));
+                    out.extend(point.access.key.iter().chain([&point.filter]));
                     if let PointChange::Update(set) = &point.change {
                         out.extend(set.iter().map(|(_, value)| value));
                     }
