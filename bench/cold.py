@@ -41,7 +41,7 @@ def gets(options, engines):
     rows = {"cold": options.cold_rows, "hot": options.hot_rows or options.cold_rows}
     base = os.path.join(options.base, "run")
     os.makedirs(base, exist_ok=True)
-    both = {name: servers.Basalt(os.path.join(base, name), options.port + at, side["settings"]) for at, (name, side) in enumerate(SIDES.items())}
+    both = {name: servers.Basalt(os.path.join(base, name), options.port + at, side["settings"], options.unix) for at, (name, side) in enumerate(SIDES.items())}
     result = {"rounds": options.rounds, "bar": BAR}
     try:
         for name, server in both.items():

@@ -94,6 +94,8 @@ def arguments():
     for name in options.measurements:
         if name not in MEASUREMENTS:
             parser.error(f"no measurement {name}: there are {', '.join(MEASUREMENTS)}")
+    if options.unix and "serving-beside-scans" in (options.measurements or DEFAULT):
+        parser.error("serving-beside-scans looks at packets: leave out --unix, or name other measurements")
     options.base = os.environ["BENCH_DIR"]
     return options
 

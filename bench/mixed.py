@@ -28,7 +28,7 @@ def in_turn(options, _engines):
     """Query by query, alternating; both answer alike."""
     base = os.path.join(options.base, "run")
     os.makedirs(base, exist_ok=True)
-    both = {name: servers.Basalt(os.path.join(base, name), options.port + at, SETTINGS) for at, name in enumerate(["mixed", "clean"])}
+    both = {name: servers.Basalt(os.path.join(base, name), options.port + at, SETTINGS, options.unix) for at, name in enumerate(["mixed", "clean"])}
     try:
         shares = {name: loaded(server, options.scale_factor, mixed=name == "mixed") for name, server in both.items()}
         print(shares, flush=True)

@@ -97,7 +97,13 @@ class Client:
 
     def __init__(self, url):
         self.url = urllib.parse.urlparse(url)
-        self.socket = socket.create_connection((self.url.hostname, self.url.port), timeout=60)
+        host = urllib.parse.unquote(self.url.netloc.rpartition("@")[2].rpartition(":")[0])
+        if host.startswith("/"):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(60)
+            self.socket.connect(f"{host}/.s.PGSQL.{self.url.port}")
+        else:
+            self.socket = socket.create_connection((host, self.url.port), timeout=60)
 
     def log_in(self):
         """The SQLSTATE of the refusal, or None."""

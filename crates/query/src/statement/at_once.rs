@@ -44,6 +44,10 @@ impl AtOnce {
         let (kind, verb) = match bound {
             Bound::Query(query) => {
                 let point = point_query(query, eval).filter(|point| point.lock.is_some())?;
+                // It is asked before the lock is there.
+                if !may_be_repeated(&point.filter) {
+                    return None;
+                }
                 (Kind::Locked(Box::new(point)), "SELECT")
             }
             Bound::Write(write) => {

@@ -34,12 +34,13 @@ pub(crate) async fn run(
             let wait = session.wait_policy();
             let (txn, seen) = (session.txn()?, row.stamp);
             let Some(newest) = lock_row(txn, target, tablet, &key, Some(seen), wait).await? else { continue };
-            // As it was seen, it comes without its values.
-            if newest.stamp != seen || !newest.values.is_empty() {
+            let changed = newest.stamp != seen;
+            // As it was seen, it mostly comes without its values.
+            if changed || !newest.values.is_empty() {
                 row = newest;
-                if !point.filter.holds_as_planned(&row.values, eval)? {
-                    continue;
-                }
+            }
+            if changed && !point.filter.holds_as_planned(&row.values, eval)? {
+                continue;
             }
         }
         let values = point.outputs.iter().map(|output| Ok(output.eval_as_planned(&row.values, eval)?));

@@ -101,6 +101,25 @@ fn each_change_happens_once_wherever_it_is_done() -> Result<()> {
     expect(&mut a, "add", &["2", "0"], "UPDATE 1", &["6", "two"])
 }
 
+/// A condition is asked before the row's lock is there: what lasts of it must not happen again with the statement.
+#[test]
+fn a_condition_that_lasts_is_computed_once() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (prepared_table(&server)?, prepared(&server)?);
+    a.run("CREATE SEQUENCE s")?;
+    let sql = "SELECT v FROM t WHERE id = $1::int AND setval('s', nextval('s') + 10) > 0 FOR UPDATE";
+    ensure!(b.prepare("lasts", sql)?.sqlstate().is_none(), "{sql}");
+    for _ in 0..3 {
+        expect(&mut b, "lasts", &["1"], "SELECT 1", &["0"])?;
+    }
+    a.run("BEGIN")?;
+    expect(&mut a, "add", &["1", "1"], "UPDATE 1", &["1", "one"])?;
+    let answer = waits(&mut a, &mut b, "lasts", &["1"], "ROLLBACK")?;
+    assert_eq!(answer.last().text(0, 0), Some("0"));
+    assert_eq!(a.run("SELECT last_value FROM s")?.text(0, 0), Some("44"));
+    Ok(())
+}
+
 fn prepared_table(server: &Basalt) -> Result<Wire> {
     let mut wire = server.connect()?;
     wire.run("CREATE TABLE t (id int PRIMARY KEY, v int CHECK (v >= 0), w text)")?;
