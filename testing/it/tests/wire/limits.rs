@@ -104,6 +104,25 @@ fn timeouts_end_what_takes_too_long() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn an_idle_session_ends_after_its_time_but_not_a_transaction() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut idle, mut in_transaction) = (server.connect()?, server.connect()?);
+    for wire in [&mut idle, &mut in_transaction] {
+        wire.run("SET idle_session_timeout = '300ms'")?;
+    }
+    in_transaction.run("BEGIN")?;
+    let (kind, body) = idle.receive()?;
+    assert_eq!(kind, b'E');
+    assert_eq!(basalt_it::wire::fields(&body)?.sqlstate(), "57P05");
+    assert!(idle.receive().is_err());
+    // As silent for as long.
+    assert_eq!(in_transaction.run("SELECT 1")?.text(0, 0), Some("1"));
+    in_transaction.run("SET idle_session_timeout = 0")?;
+    in_transaction.run("COMMIT")?;
+    Ok(())
+}
+
 /// One statement per kind of operator that can be busy for long without giving a row.
 const BUSY: [&str; 12] = [
     "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x + c.x < 0",
