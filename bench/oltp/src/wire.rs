@@ -258,8 +258,9 @@ impl Connection {
                     if self.is_complete()? {
                         return Poll::Ready(Ok(()));
                     }
-                    // What comes after this makes the socket readable anew.
-                    if count < room && !self.blocking {
+                    // What comes after this makes the socket readable anew, but not the end of a connection that has
+                    // come with the server's last words.
+                    if count < room && !self.blocking && self.error.is_none() {
                         return Poll::Pending;
                     }
                 }
