@@ -23,6 +23,12 @@ pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr) -> Option<Vec
     Some(out)
 }
 
+/// Whether a condition that names a whole key asks for more: one of exactly as many conjuncts as the key has columns is
+/// their equalities.
+pub fn asks_more(filter: &Expr, key_columns: usize) -> bool {
+    filter.clone().split_and().len() != key_columns
+}
+
 /// A SELECT of one row by its whole primary key: what it reads and what it computes from that row.
 #[derive(Clone, Debug)]
 pub struct PointQuery {

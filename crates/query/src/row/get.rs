@@ -3,10 +3,9 @@
 use super::access::KeyPart;
 use super::shape::Shape;
 use super::{RowOut, RowRun};
-use crate::bind::point::PointQuery;
+use crate::bind::point::{self, PointQuery};
 use crate::error::Result;
 use basalt_engine::SeenRow;
-use basalt_expr::tree::Expr;
 use basalt_types::TabletId;
 use smallvec::SmallVec;
 
@@ -26,7 +25,8 @@ impl Get {
         let primary_key = table.primary_key.as_ref()?;
         let key = point.access.key.into_iter().zip(&primary_key.columns);
         let key: Vec<KeyPart> = key.map(|(value, id)| KeyPart { value, ty: table.column(*id).ty.clone() }).collect();
-        let filter = residual(point.filter, primary_key.columns.len());
+        // What names the key is so of the row behind it.
+        let filter = point::asks_more(&point.filter, primary_key.columns.len()).then_some(point.filter);
         Some(Get { key, shape: Shape::new(table.clone(), filter, point.outputs)? })
     }
 
@@ -59,15 +59,5 @@ impl Get {
             rows += u64::from(written);
         }
         Ok(rows)
-    }
-}
-
-/// What of the condition is left once every key column equals its part. A condition of exactly as many equalities as
-/// the key has columns is those.
-fn residual(filter: Expr, key_columns: usize) -> Option<Expr> {
-    let equalities = filter.clone().split_and();
-    match equalities.len() == key_columns {
-        true => None,
-        false => Some(filter),
     }
 }

@@ -262,7 +262,7 @@ impl Binder<'_> {
         let filter = filter?;
         let scan = target.plan(None);
         let key = point::key_of(&target.table, &scan, filter)?;
-        let asks_more = filter.clone().split_and().len() > key.len();
+        let asks_more = point::asks_more(filter, key.len());
         let places = target.positions();
         let folded = |expr: &Expr| over_row(expr.clone(), &places).fold(&self.ctx.eval, false);
         let change = match set {
