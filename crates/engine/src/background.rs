@@ -11,6 +11,7 @@ mod pressure;
 use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
 use basalt_cold::BlockKind;
+use basalt_meta::FileKind;
 use basalt_types::{TabletId, Version};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -29,6 +30,9 @@ const STUCK_MAX: Duration = Duration::from_secs(60);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Samples kept to tell how old a version is.
 const AGES_MAX: usize = 1024;
+/// Rows that would go into row files are cool after so many times `cool_after`, while memory is plentiful: in a file they
+/// are no quicker to scan, dearer to read and to change, and have to be merged (`docs/decisions/0030-patience.md`).
+const ROW_PATIENCE: u32 = 30;
 
 pub struct Background {
     enabled: bool,
@@ -231,21 +235,24 @@ impl Background {
         }
     }
 
-    /// The newest version that is at least `age` old.
-    fn version_of_age(&self, now: Duration, age: Duration, published: Version) -> Version {
+    /// Takes a sample, if it is time for one. Ages up to `age_max` can be asked for later.
+    fn note_age(&self, now: Duration, age_max: Duration, published: Version) {
         let mut ages = self.ages.lock();
-        // Far enough apart that the samples kept reach back to `age`, however long that is.
-        let apart = age / (AGES_MAX as u32 / 2);
+        // Far enough apart that the samples kept reach back to `age_max`, however long that is.
+        let apart = age_max / (AGES_MAX as u32 / 2);
         if ages.back().is_none_or(|(at, _)| *at + apart <= now) {
             ages.push_back((now, published));
         }
-        while ages.len() > AGES_MAX || ages.get(1).is_some_and(|(at, _)| *at + age <= now) {
+        while ages.len() > AGES_MAX || ages.get(1).is_some_and(|(at, _)| *at + age_max <= now) {
             ages.pop_front();
         }
-        match ages.front() {
-            Some((at, version)) if *at + age <= now => *version,
-            _ => Version::ZERO,
-        }
+    }
+
+    /// The newest version that is known to be at least `age` old.
+    fn version_of_age(&self, now: Duration, age: Duration) -> Version {
+        let ages = self.ages.lock();
+        let younger = ages.partition_point(|(at, _)| *at + age <= now);
+        younger.checked_sub(1).map_or(Version::ZERO, |oldest| ages[oldest].1)
     }
 }
 
@@ -269,7 +276,8 @@ impl Engine {
         let background = &self.background;
         background.counters.rounds.fetch_add(1, Ordering::Relaxed);
         let now = self.os.clock.monotonic();
-        let cool = background.version_of_age(now, self.config.cool_after, self.published());
+        background.note_age(now, self.config.cool_after * ROW_PATIENCE, self.published());
+        let cool = background.version_of_age(now, self.config.cool_after);
         let tablets = self.tablets();
         background.forget_dropped(&tablets);
         for tablet in &tablets {
@@ -283,13 +291,16 @@ impl Engine {
             let hot = self.weigh();
             if self.is_pressed(tablet, hot, tablets.len()) {
                 self.step(("relieve", Some(tablet.id)), |engine| engine.relieve(tablet, cool));
-            } else if self.has_cooled(tablet, cool, now) {
+            } else {
+                let patience = self.patience(tablet);
+                let cool = background.version_of_age(now, patience);
+                if !self.has_cooled(tablet, cool, patience, now) {
+                    continue;
+                }
                 self.step(("freeze", Some(tablet.id)), |engine| {
                     background.count_frozen(engine.freeze(tablet, cool)?);
                     Ok(())
                 });
-            } else {
-                continue;
             }
             self.step(("sweep", Some(tablet.id)), |engine| {
                 engine.sweep(tablet);
@@ -305,7 +316,7 @@ impl Engine {
     /// Merges files, tablet by tablet.
     fn merge_round(self: &Arc<Self>) {
         let background = &self.background;
-        let cool = background.version_of_age(self.os.clock.monotonic(), self.config.cool_after, self.published());
+        let cool = background.version_of_age(self.os.clock.monotonic(), self.config.cool_after);
         for tablet in self.tablets() {
             if background.is_stopping() || background.paused.load(Ordering::Acquire) {
                 return;
@@ -329,15 +340,25 @@ impl Engine {
         hot
     }
 
+    /// How long rows of a tablet stay hot when nobody changes them and there is room.
+    pub(crate) fn patience(&self, tablet: &Tablet) -> Duration {
+        let catalog = self.catalog();
+        let kind = catalog.table_of(tablet.id).map(|table| catalog.file_kind(table));
+        match kind == Some(FileKind::RowFile) && !self.background.is_half_pressed(self) {
+            true => self.config.cool_after * ROW_PATIENCE,
+            false => self.config.cool_after,
+        }
+    }
+
     /// Whether enough rows of a tablet are cool to be worth a file. Counted again only when more can have
-    /// cooled, and a few times per cooling period: counting looks at all pages.
-    pub(crate) fn has_cooled(&self, tablet: &Tablet, cool: Version, now: Duration) -> bool {
+    /// cooled, and a few times per cooling period (`patience`): counting looks at all pages.
+    pub(crate) fn has_cooled(&self, tablet: &Tablet, cool: Version, patience: Duration, now: Duration) -> bool {
         let rows_min = usize::try_from(self.config.freeze_rows_min.max(1)).unwrap_or(usize::MAX);
         if tablet.hot.rows() < rows_min {
             return false;
         }
         let mut uncooled = self.background.uncooled.lock();
-        let again = |(upto, at): &(Version, Duration)| cool > *upto && now >= *at + self.config.cool_after / 10;
+        let again = |(upto, at): &(Version, Duration)| cool > *upto && now >= *at + patience / 10;
         if !uncooled.get(&tablet.id).is_none_or(again) {
             return false;
         }

@@ -274,14 +274,14 @@ async fn few_cool_rows_among_many_hot_ones_are_not_worth_a_file() {
     assert_eq!(tablet.hot.count_settled(cool, usize::MAX), 400);
     assert_eq!(tablet.hot.count_settled(cool, 100).min(100), 100);
     let now = std::time::Duration::ZERO;
-    assert!(!f.engine.has_cooled(&tablet, cool, now));
-    assert!(f.engine.has_cooled(&tablet, f.engine.published(), now));
+    assert!(!f.engine.has_cooled(&tablet, cool, now, now));
+    assert!(f.engine.has_cooled(&tablet, f.engine.published(), now, now));
     let mut txn = f.begin();
     for id in 0..3600 {
         update(&f, &mut txn, id, "hot again").await;
     }
     txn.commit().await.unwrap();
-    assert!(!f.engine.has_cooled(&tablet, Version(f.engine.published().0 - 1), now));
+    assert!(!f.engine.has_cooled(&tablet, Version(f.engine.published().0 - 1), now, now));
 }
 
 /// An open scan pins its view; what was moved since stays in memory for it.

@@ -276,3 +276,28 @@ async fn compression_rules_new_files_and_compaction_writes_the_others_anew() {
     f.engine.shutdown().unwrap();
     f.assert_sound();
 }
+
+/// What would go into row files is waited for longer than what becomes columns, as long as there is room.
+#[tokio::test]
+async fn rows_of_row_tables_stay_hot_for_longer() {
+    let with_memory = async |memory_bytes_max: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(Os::real(), EngineConfig { memory_bytes_max, ..config(&dir) }, &|_| {}).unwrap();
+        let f = Fixture { dir, engine };
+        f.create_table(1, true).await;
+        insert(&f, 0..2000, "hot").await;
+        let hot_bytes = f.engine.weigh();
+        (f, hot_bytes)
+    };
+    let (plenty, hot_bytes) = with_memory(1 << 30).await;
+    // More than half of what makes rows leave, less than what makes writers wait.
+    let (short, _) = with_memory(hot_bytes * 5).await;
+    for (f, times) in [(plenty, 30), (short, 1)] {
+        let cool_after = f.engine.config.cool_after;
+        for (orientation, times) in [("column", 1), ("row", times), ("row,column", 1)] {
+            orient(&f, orientation).await;
+            let tablet = only_tablet(&f, &f.table());
+            assert_eq!(f.engine.patience(&tablet), cool_after * times, "{orientation}");
+        }
+    }
+}
