@@ -1,5 +1,5 @@
 //! The plan cache: row plans by the text of their statements, literals left out, shared by all sessions; and statements
-//! that write a row or few where their message is read.
+//! that write a row or few, or lock one, where their message is read.
 //!
 //! A text is looked at when it comes a second time: most that come once never come again. Its literals become
 //! parameters ([`text`]); it is bound in both forms, and only if the plan with parameters, given the literals, is the
@@ -53,7 +53,11 @@ pub(crate) struct Known {
 
 pub(crate) enum KnownPlan {
     Read(RowPlan),
-    Write { at_once: AtOnce, bound: Bound },
+    /// It writes, or locks.
+    AtOnce {
+        at_once: AtOnce,
+        bound: Bound,
+    },
 }
 
 impl Known {

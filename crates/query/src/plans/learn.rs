@@ -2,11 +2,13 @@
 
 use super::text::{Literal, Literals, statement_of};
 use super::{Known, KnownPlan, PlanKey};
+use crate::bind::point::PointQuery;
 use crate::bind::{self, BindContext, Bound, Needs, ParamTypes, Write};
+use crate::plan::Plan;
 use crate::row::{Role, RowPlan};
 use crate::session::{Columns, Session, locks_of};
 use crate::statement::allowed;
-use crate::statement::at_once::AtOnce;
+use crate::statement::at_once::{AtOnce, Kind};
 use crate::syntax;
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
@@ -42,7 +44,11 @@ pub(crate) fn learn(
     let plan = match (&plain, shaped) {
         (Bound::Write(plain), Bound::Write(shaped)) => {
             let at_once = at_once(catalog, &eval, plain, &shaped, &values)?;
-            KnownPlan::Write { at_once, bound: Bound::Write(shaped) }
+            KnownPlan::AtOnce { at_once, bound: Bound::Write(shaped) }
+        }
+        (Bound::Query(query), shaped) if !query.row_locks.is_empty() || matches!(query.plan, Plan::LockRows(_)) => {
+            let at_once = locked(catalog, &eval, &plain, &shaped, &values)?;
+            KnownPlan::AtOnce { at_once, bound: shaped }
         }
         (_, shaped) => {
             let plan = RowPlan::of(&shaped, &eval).filter(is_plain)?;
@@ -73,6 +79,27 @@ fn at_once(catalog: &Catalog, eval: &EvalContext, plain: &Write, shaped: &Write,
     (is_alike && with_parameters.iter().all(|expr| is_plain_value(expr)) && both.all(is_same)).then_some(at_once)
 }
 
+/// The same of a SELECT that locks one row by its key.
+fn locked(catalog: &Catalog, eval: &EvalContext, plain: &Bound, shaped: &Bound, values: &[Datum]) -> Option<AtOnce> {
+    let of = |bound: &Bound| AtOnce::of(bound, locks_of(bound), catalog, eval);
+    let (as_written, at_once) = (of(plain)?, of(shaped)?);
+    let (Kind::Locked(plain), Kind::Locked(shaped)) = (&as_written.kind, &at_once.kind) else { return None };
+    let lock = |point: &PointQuery| point.lock.as_ref().map(|lock| (lock.strength, lock.on_locked));
+    let is_alike = plain.table.id == shaped.table.id
+        && lock(plain) == lock(shaped)
+        && plain.columns == shaped.columns
+        && plain.outputs == shaped.outputs;
+    let means_the_same = is_alike
+        && shaped.outputs.iter().all(|output| !has_params(output))
+        && shaped.access.key.iter().all(|value| is_value(value) || !has_params(value))
+        && shaped.filter.clone().split_and().iter().all(is_plain_condition);
+    let exprs = |point: &PointQuery| point.access.key.iter().chain([&point.filter]).cloned().collect::<Vec<_>>();
+    let (plain, shaped) = (exprs(plain), exprs(shaped));
+    let is_same =
+        |(plain, shaped): (Expr, Expr)| plain.fold(eval, false) == with_values(shaped, values).fold(eval, false);
+    (means_the_same && plain.len() == shaped.len() && plain.into_iter().zip(shaped).all(is_same)).then_some(at_once)
+}
+
 /// Whether a new value or a condition on the row means the same however its literals are written: they stand alone, or
 /// beside what the row has.
 fn is_plain_value(expr: &Expr) -> bool {
@@ -96,17 +123,20 @@ fn has_params(expr: &Expr) -> bool {
 /// Whether parameters stand in comparisons alone, as they are. Elsewhere (in casts, in functions named as types, in
 /// outputs) what a literal means may depend on how it is written.
 fn is_plain(plan: &RowPlan) -> bool {
-    let is_plain_condition = |condition: &Expr| match condition {
-        Expr::Call { function, args, ty: DataType::Bool } if function.volatility == Volatility::Immutable => {
-            args.iter().all(|arg| is_value(arg) || !has_params(arg))
-        }
-        other => !has_params(other),
-    };
     plan.parts().into_iter().all(|(role, expr)| match role {
         Role::Value => is_value(expr) || !has_params(expr),
         Role::Condition => expr.clone().split_and().iter().all(is_plain_condition),
         Role::Output => !has_params(expr),
     })
+}
+
+fn is_plain_condition(condition: &Expr) -> bool {
+    match condition {
+        Expr::Call { function, args, ty: DataType::Bool } if function.volatility == Volatility::Immutable => {
+            args.iter().all(|arg| is_value(arg) || !has_params(arg))
+        }
+        other => !has_params(other),
+    }
 }
 
 /// A parameter, negated or made one of a wider type.

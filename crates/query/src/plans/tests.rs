@@ -43,6 +43,27 @@ fn literals_become_parameters_where_parameters_may_stand() {
             vec!["'é'", "'x%'"],
         ),
         ("select 99999999999999999999", "select 99999999999999999999", vec![]),
+        ("select a, 7 from t where b = 5 order by 1", "select a, $1 from t where b = $2 order by 1", vec!["7", "5"]),
+        (
+            "select a from t where b = 5 ORDER BY a + 1, 2 desc, (c, 3) LIMIT 10 offset 4",
+            "select a from t where b = $1 ORDER BY a + 1, 2 desc, (c, 3) LIMIT $2 offset $3",
+            vec!["5", "10", "4"],
+        ),
+        (
+            "select a from t where b = 5 order by c, 2 for update of t skip locked",
+            "select a from t where b = $1 order by c, 2 for update of t skip locked",
+            vec!["5"],
+        ),
+        (
+            "select a from (select a from t order by 1 limit 9) t where b = 5 and reordered > 3",
+            "select a from (select a from t order by 1 limit $1) t where b = $2 and reordered > $3",
+            vec!["9", "5", "3"],
+        ),
+        (
+            "select substring(a from 2 for 3) from t where b = 5",
+            "select substring(a from 2 for 3) from t where b = $1",
+            vec!["5"],
+        ),
     ];
     for (sql, text, literals) in cases {
         let literals: Vec<String> = literals.into_iter().map(String::from).collect();
@@ -68,7 +89,8 @@ fn unusual_texts_are_left_alone() {
         "select 'a' 'b'",
         "values (1)",
         "select 'a'\n'b'",
-        "select a from t order by 1",
+        "select a from t order by coalesce(b, 'x')",
+        "select substring(a from 'x' for '#') from t",
         "select a from t group by 1",
         "select '1'::interval hour",
         "select a from t where d > date 'today'",

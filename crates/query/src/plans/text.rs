@@ -3,7 +3,8 @@
 //! Only literals that stand where a parameter may stand are taken out: behind an operator, a parenthesis, a comma or
 //! one of a few words. Integers come as integers, decimals as decimals, strings as text of a type still to be found out,
 //! as the binder sees them. Other numbers stay in the text. A text with a string elsewhere is left alone: it may be a moment (`date
-//! 'today'`) or part of a type; so is one in which a number may stand for a column.
+//! 'today'`) or part of a type; so is one in which a number may stand for a group. What stands in an ORDER BY stays: a
+//! number may be a column there.
 
 use smallvec::SmallVec;
 use std::io::Write;
@@ -31,8 +32,11 @@ const BEFORE_VALUES: [&str; 14] = [
 const VERBS: [&str; 4] = ["select", "insert", "update", "delete"];
 
 /// Words that make a text one to leave alone.
-const STRANGE: [&str; 12] =
-    ["order", "group", "distinct", "union", "intersect", "except", "window", "over", "interval", "with", "for", "into"];
+const STRANGE: [&str; 10] =
+    ["group", "distinct", "union", "intersect", "except", "window", "over", "interval", "with", "into"];
+
+/// The words that end an ORDER BY.
+const BEHIND_ORDER: [&str; 4] = ["limit", "offset", "fetch", "for"];
 
 /// `-2147483648` is of another type than this.
 const INT4_BEYOND: i64 = 1 << 31;
@@ -51,6 +55,7 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
     // INSERT INTO, where SELECT … INTO is something else.
     let mut may_be_into = verb.eq_ignore_ascii_case(b"insert");
     let mut takes_value = false;
+    let mut is_in_order = false;
     while at < bytes.len() {
         let start = at;
         match bytes[at] {
@@ -120,7 +125,9 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
                 }
                 key.extend_from_slice(word);
                 at = end;
-                takes_value = BEFORE_VALUES.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+                let is_one_of = |words: &[&str]| words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+                is_in_order = is_one_of(&["order"]) || is_in_order && !is_one_of(&BEHIND_ORDER);
+                takes_value = !is_in_order && is_one_of(&BEFORE_VALUES);
             }
             b'-' if bytes.get(at + 1) == Some(&b'-') => return false,
             b'/' if bytes.get(at + 1) == Some(&b'*') => return false,
@@ -129,10 +136,11 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
             byte => {
                 key.push(byte);
                 at += 1;
-                takes_value = matches!(
-                    byte,
-                    b'(' | b',' | b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'!' | b'~' | b'|' | b'&'
-                );
+                takes_value = !is_in_order
+                    && matches!(
+                        byte,
+                        b'(' | b',' | b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'!' | b'~' | b'|' | b'&'
+                    );
             }
         }
     }

@@ -120,7 +120,7 @@ impl Session {
         let known = self.known(sql, text, literals, &catalog, &around.words)?;
         let (plan, columns) = match &known.plan {
             KnownPlan::Read(plan) => (plan, known.columns.as_ref()?),
-            KnownPlan::Write { at_once, bound } => {
+            KnownPlan::AtOnce { at_once, bound } => {
                 let ended = self.write_known(sql, &known, (at_once, bound), literals, sink)?;
                 return Some(AtOnceQuery { ended, commits: self.block.scope == Scope::Implicit });
             }

@@ -546,11 +546,20 @@ fn known_texts_are_written_where_their_message_is_read() {
                 ],
                 Some("UPDATE 1: -40,yz"),
             ),
+            (
+                [
+                    "SELECT v, w FROM t WHERE id = 11 AND v > 0 FOR UPDATE NOWAIT",
+                    "SELECT v, w FROM t WHERE id = 13 AND v > -3 FOR UPDATE NOWAIT",
+                ],
+                Some("SELECT 1: 1,null"),
+            ),
             (["DELETE FROM t WHERE id = 98", "DELETE FROM t WHERE id = 1"], Some("DELETE 1: ")),
             // What fails is told elsewhere.
             (["INSERT INTO t VALUES (3, 1, 1.5, 'a')", "INSERT INTO t VALUES (3, 1, 1.5, 'a')"], None),
             (["UPDATE t SET w = 'fits' WHERE id = 2", "UPDATE t SET w = 'too long' WHERE id = 2"], None),
             (["UPDATE t SET v = 1 WHERE v = 1", "UPDATE t SET v = 2 WHERE v = 1"], None),
+            (["SELECT v + 1 FROM t WHERE id = 1 FOR UPDATE", "SELECT v + 2 FROM t WHERE id = 2 FOR UPDATE"], None),
+            (["SELECT v FROM t WHERE v = 1 FOR UPDATE", "SELECT v FROM t WHERE v = 2 FOR UPDATE"], None),
             (["INSERT INTO child VALUES (1, 2)", "INSERT INTO child VALUES (2, 2)"], None),
             (["UPDATE t SET v = length('a') WHERE id = 1", "UPDATE t SET v = length('ab') WHERE id = 1"], None),
         ] {

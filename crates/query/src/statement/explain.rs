@@ -6,7 +6,7 @@ use super::rows::text_rows;
 use crate::bind::{BoundWith, InsertSource, RowSource, Write};
 use crate::error::{Result, SqlError};
 use crate::explain::document::{self, Object, Value, quoted};
-use crate::explain::{Shown, Step};
+use crate::explain::{Fact, Shown, Step};
 use crate::plan::{HeldRows, Plan, Query};
 use crate::row::{Explained, RowPlan};
 use crate::session::Session;
@@ -14,6 +14,7 @@ use crate::session::outcome::{Outcome, ResultColumn, StreamSource};
 use crate::session::params::Given;
 use crate::session::prepared::Bound;
 use crate::syntax::{Definition, ExplainFormat, ExplainOptions, Name, Rows, Statement, Utility};
+use arrow_array::RecordBatch;
 use basalt_expr::EvalContext;
 use basalt_types::DataType;
 use std::sync::Arc;
@@ -268,13 +269,17 @@ async fn of_bound(
                 };
                 Ok((vec![Step::over("Lock Rows", inputs)], None))
             }
-            None => match RowPlan::of_more(query, eval) {
-                Some(plan) => Ok((vec![of_row_plan(&plan, eval)?], None)),
-                None => {
-                    let (steps, rows) = of_query(session, query.clone(), eval, analyze).await?;
-                    Ok((steps, analyze.then_some(rows)))
+            None => {
+                let by_rows = RowPlan::of_more(query, eval).map(|plan| of_row_plan(&plan, eval)).transpose()?;
+                match by_rows {
+                    Some(step) if !analyze => Ok((vec![step], None)),
+                    Some(step) => by_rows_or_not(session, query, step, eval).await,
+                    None => {
+                        let (steps, rows) = of_query(session, query.clone(), eval, analyze).await?;
+                        Ok((steps, analyze.then_some(rows)))
+                    }
                 }
-            },
+            }
         },
         Bound::Write(write) => Ok((vec![of_write(session, write, eval).await?], None)),
         Bound::With(with) => {
@@ -291,6 +296,24 @@ async fn of_bound(
             Ok((steps, None))
         }
     }
+}
+
+/// Runs a query that the row engine begins, and that others do if it reaches too many rows: what ran is told.
+async fn by_rows_or_not(
+    session: &mut Session,
+    query: &Arc<Query>,
+    step: Step,
+    eval: &Arc<EvalContext>,
+) -> Result<(Vec<Step>, Option<usize>)> {
+    if let Some(batches) = super::row_query::run(session, query, eval).await? {
+        let rows = batches.iter().map(RecordBatch::num_rows).sum();
+        return Ok((vec![Step { rows: Some(rows), ..step }], Some(rows)));
+    }
+    let (mut steps, rows) = of_query(session, query.clone(), eval, true).await?;
+    if let Some(first) = steps.first_mut() {
+        first.facts.push(("Row Engine Gave Up On", Fact::Text(step.what)));
+    }
+    Ok((steps, Some(rows)))
 }
 
 fn of_row_plan(plan: &RowPlan, eval: &EvalContext) -> Result<Step> {

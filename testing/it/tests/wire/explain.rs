@@ -125,6 +125,32 @@ fn a_plan_that_was_given_up_is_the_fallbacks() -> Result<()> {
     Ok(())
 }
 
+/// What the row engine begins and leaves to others because it reaches too many rows is told as what ran in the end.
+#[test]
+fn a_row_plan_that_was_given_up_is_told() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE marks (id int PRIMARY KEY, mark int NOT NULL, note text NOT NULL)")?;
+    wire.run("CREATE INDEX marks_mark ON marks (mark)")?;
+    // Of two marks, one is on nearly all rows.
+    wire.run(
+        "INSERT INTO marks SELECT i, CASE WHEN i > 10 THEN 1 ELSE 0 END, 'note ' || i FROM generate_series(1, 40000) i",
+    )?;
+    let sql = |mark: u32| format!("SELECT count(*), max(note) FROM marks WHERE mark = {mark}");
+    for mark in [0, 1] {
+        let told = lines(&mut wire, &format!("EXPLAIN {}", sql(mark)))?;
+        ensure!(told.iter().any(|line| line.contains("Key Range on marks by marks_mark")), "{told:#?}");
+    }
+    let few = lines(&mut wire, &format!("EXPLAIN ANALYZE {}", sql(0)))?;
+    ensure!(few[0] == "Aggregate  (actual rows=1)", "{few:#?}");
+    let many = lines(&mut wire, &format!("EXPLAIN ANALYZE {}", sql(1)))?;
+    ensure!(many[0].starts_with("Column Engine"), "{many:#?}");
+    ensure!(many.iter().any(|line| line.trim() == "Row Engine Gave Up On: Aggregate"), "{many:#?}");
+    ensure!(many.iter().any(|line| line.contains("actual rows=39990")), "{many:#?}");
+    ensure!(many.iter().any(|line| line == "Rows: 1"), "{many:#?}");
+    Ok(())
+}
+
 #[test]
 fn the_log_tells_what_a_statement_took() -> Result<()> {
     let server = Basalt::start()?;
