@@ -1,9 +1,13 @@
 """Single-row durable inserts by many clients: unthrottled rates, and a paced run under a long snapshot."""
 import time
 
+import bars
 import data
 import pgbench
 import psycopg
+
+# Of the rate, by the number of clients.
+BARS = {64: {"rate_ratio_min": 2}}
 
 SCRIPT = f"""\
 \\set n :n + 1
@@ -37,7 +41,7 @@ def durable(options, engines):
         result[name] = pgbench.medians(of_server) | {"all_per_s": [round(run.per_s) for run in of_server]}
     if len(servers) == 2:
         result["rate_ratio"] = round(result["basalt"]["per_s"] / result["postgres"]["per_s"], 2)
-    return result
+    return bars.judged(result, bars.missed(options, "inserts", result, BARS.get(options.insert_clients, {})))
 
 
 def paced(options, engines):

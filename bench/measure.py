@@ -50,6 +50,7 @@ MEASUREMENTS = {
     "tpcc": oltp.tpcc,
     "engine-tpcc": engine_tpcc.in_turn,
     "ycsb": oltp.ycsb,
+    "indexes": oltp.indexes,
     "ch": oltp.ch,
     "mixed": mixed.in_turn,
     "planning": planning.first_seen,
@@ -74,12 +75,12 @@ def arguments():
     parser.add_argument("--cold-rows", type=int, help="of cold's table [default: 50000000; quick: 1000000]")
     parser.add_argument("--hot-rows", type=int, help="of the one beside it that stays in memory [default: as many as --cold-rows]")
     parser.add_argument("--shapes", nargs="*", help="parts of the names of serving's shapes [default: all]")
-    parser.add_argument("--oltp-seconds", type=int, default=60, help="length of one run of tpcc, ycsb and ch [default: 60; quick: 5]")
-    parser.add_argument("--clients", type=int, default=16, help="of tpcc, engine-tpcc, ycsb and ch [default: 16]")
+    parser.add_argument("--oltp-seconds", type=int, default=60, help="length of one run of tpcc, ycsb, indexes and ch [default: 60; quick: 5]")
+    parser.add_argument("--clients", type=int, default=16, help="of tpcc, engine-tpcc, ycsb, indexes and ch [default: 16]")
     parser.add_argument("--engine-seconds", type=int, default=30, help="length of one run of engine-tpcc [default: 30; quick: 5]")
-    parser.add_argument("--isolation", default="read committed", help="of tpcc, ycsb and ch [default: read committed]")
+    parser.add_argument("--isolation", default="read committed", help="of tpcc, ycsb, indexes and ch [default: read committed]")
     parser.add_argument("--warehouses", type=int, help="of tpcc, engine-tpcc and ch [default: 10; quick: 2]")
-    parser.add_argument("--orientation", default="row", help="of Basalt's tables in tpcc, ycsb and ch [default: row]")
+    parser.add_argument("--orientation", default="row", help="of Basalt's tables in tpcc, ycsb, indexes and ch [default: row]")
     parser.add_argument("--ycsb-rows", type=int, help="[default: 1000000; quick: 100000]")
     parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")
     parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb; W is updates alone [default: A to F]")

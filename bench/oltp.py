@@ -7,8 +7,10 @@ import statistics
 import subprocess
 import time
 
+import bars
 import data
 import pgbench
+import servers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 QUERIES = sorted(pathlib.Path(__file__).parent.glob("oltp/ch/q*.sql"))
@@ -17,6 +19,10 @@ CORE_WORKLOADS = ["A", "B", "C", "F", "D", "E"]
 # W is not YCSB's: updates alone.
 WORKLOADS = [*CORE_WORKLOADS, "W"]
 QUERY_SECONDS_MAX = 300
+TPCC_BARS = {"rate_ratio_min": 2.5}
+YCSB_BARS = {"rate_ratio_min": 1.5}
+INDEXES_BARS = {"rate_share_min": 0.5}
+INDEXES = 10
 
 
 def build_environment():
@@ -81,7 +87,8 @@ def median_of(runs, *path):
 
 
 def summary(runs, rate):
-    line = {name: median_of(runs, name) for name in [rate, "cpu_us", "client_cpu_us", "p50_ms", "p99_ms"]}
+    figures = [rate, "cpu_us", "client_cpu_us", "p50_ms", "p99_ms"]
+    line = {name: median_of(runs, name) for name in figures if name in runs[0]}
     line["max_ms"] = max(result["max_ms"] for result in runs)
     line["retries"] = sum(result["retries"] for result in runs)
     errors = {}
@@ -137,7 +144,7 @@ def tpcc(options, engines):
     finally:
         for server in both:
             server.remove()
-    return result
+    return bars.judged(result, bars.missed(options, "tpcc", line, TPCC_BARS))
 
 
 def ycsb(options, engines):
@@ -145,6 +152,7 @@ def ycsb(options, engines):
     binary, both = client(), engines()
     result = {"rows": options.ycsb_rows, "indexes": options.ycsb_indexes, "clients": options.clients, "rounds": options.rounds}
     rows = ["ycsb", "--rows", str(options.ycsb_rows), "--indexes", str(options.ycsb_indexes)]
+    missed = []
     try:
         for server in both:
             server.start()
@@ -160,10 +168,35 @@ def ycsb(options, engines):
             compare(line, "per_s")
             tell(workload, line)
             result[workload] = line
+            missed += bars.missed(options, workload, line, YCSB_BARS if workload in CORE_WORKLOADS else {})
     finally:
         for server in both:
             server.remove()
-    return result
+    return bars.judged(result, missed)
+
+
+def indexes(options, engines):
+    """Updates of YCSB's table with secondary indexes on all of its fields, in turn with one that has none: Basalt alone."""
+    binary, base = client(), os.path.join(options.base, "run")
+    names = {"without": 0, "with": INDEXES}
+    both = {name: servers.Basalt(os.path.join(base, name), options.port + at, unix=options.unix) for at, name in enumerate(names)}
+    result = {"rows": options.ycsb_rows, "indexes": INDEXES, "clients": options.clients, "rounds": options.rounds, "load": {}}
+    try:
+        for name, server in both.items():
+            server.remove()
+            server.start()
+            result["load"][name] = load(options, binary, server, "ycsb", "--rows", str(options.ycsb_rows), "--indexes", str(names[name]))
+        runs = {name: [] for name in names}
+        for seed in range(options.rounds):
+            for name, server in both.items():
+                runs[name].append(run(options, binary, server, seed, "ycsb", "--workload", "W"))
+        result |= {name: summary(of_server, "per_s") for name, of_server in runs.items()}
+        result["rate_share"] = round(result["with"]["per_s"] / result["without"]["per_s"], 2)
+        tell("indexes", result)
+    finally:
+        for server in both.values():
+            server.remove()
+    return bars.judged(result, bars.missed(options, "indexes", result, INDEXES_BARS))
 
 
 def query(server, path):
@@ -201,10 +234,10 @@ def queries_alone(options, both):
     return result
 
 
-def queries_beside(options, binary, server, skipped):
+def queries_beside(options, binary, server, seed, skipped):
     """One stream of queries while terminals run: what each leaves to the other."""
     wanted = [path for path in QUERIES if path.stem not in skipped]
-    command = [binary, "run", "tpcc", "--url", server.url, *lengths(options)]
+    command = [binary, "run", "tpcc", "--url", server.url, "--seed", str(seed), *lengths(options)]
     began, done, failed = time.monotonic(), 0, {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as terminals:
         while terminals.poll() is None:
@@ -215,11 +248,7 @@ def queries_beside(options, binary, server, skipped):
             done += 1
         elapsed = time.monotonic() - began
         result = last_line(terminals.stdout.read(), command)
-    line = summary([result | {"cpu_us": 0}], "new_orders_per_minute")
-    del line["cpu_us"]
-    line["queries_per_hour"] = round(done / elapsed * 3600)
-    line["failed_queries"] = failed
-    return line
+    return result | {"queries_per_hour": round(done / elapsed * 3600), "failed_queries": failed}
 
 
 def ch(options, engines):
@@ -234,8 +263,14 @@ def ch(options, engines):
         # Left out on both, so that both have the same to do.
         skipped = {name for name, line in result["alone"].items() if any(key.endswith("_error") for key in line)}
         result["beside"] = {"skipped": sorted(skipped)}
+        runs = {server.name: [] for server in both}
+        for seed in range(options.rounds):
+            for server in both:
+                runs[server.name].append(queries_beside(options, binary, server, seed, skipped))
         for server in both:
-            line = queries_beside(options, binary, server, skipped)
+            line = summary(runs[server.name], "new_orders_per_minute")
+            line["queries_per_hour"] = round(statistics.median(one["queries_per_hour"] for one in runs[server.name]))
+            line["failed_queries"] = {name: error for one in runs[server.name] for name, error in one["failed_queries"].items()}
             line["consistency"] = ask(binary, "check", "tpcc", "--url", server.url)
             result["beside"][server.name] = line
         tell("beside terminals", result["beside"])

@@ -45,6 +45,7 @@ class Basalt:
             command += ["--socket", self.socket]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
+        os.makedirs(os.path.dirname(self.dir), exist_ok=True)
         began = time.monotonic()
         with open(self.dir + ".log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)

@@ -1,6 +1,7 @@
 """Row work over the wire: pgbench's own scripts and shapes that no script has, with the server's CPU time per transaction."""
 import subprocess
 
+import bars
 import data
 import pgbench
 
@@ -20,14 +21,20 @@ KEY = f"\\set k random(1, {ROWS})\n"
 TWO = f"\\set a random(0, 999)\n\\set b random(0, {ROWS // 1000 - 1})\n"
 ACCOUNT = f"\\set aid random(1, {SCALE * 100_000})\n"
 
-# Name: what pgbench runs, with which options.
+# Of the rate, where a shape names no other bars.
+BARS = {"rate_ratio_min": 1.5}
+GET_BARS = {"rate_ratio_min": 1.5, "cpu_ratio_max": 0.45, "p99_ratio_max": 1}
+TPCB_BARS = {"rate_ratio_min": 1.6, "cpu_ratio_max": 0.45}
+
+# Name: what pgbench runs, with which options; how many rows a transaction returns, if not one; the bars.
 SHAPES = {
-    "select prepared": dict(builtin="select-only", options=["-M", "prepared", "-c", "16", "-j", "2"]),
-    "select simple": dict(builtin="select-only", options=["-M", "simple", "-c", "16", "-j", "2"]),
+    "select prepared": dict(builtin="select-only", options=["-M", "prepared", "-c", "16", "-j", "2"], bars=GET_BARS),
+    "select simple": dict(builtin="select-only", options=["-M", "simple", "-c", "16", "-j", "2"], bars=GET_BARS),
     "select extended": dict(builtin="select-only", options=["-M", "extended", "-c", "16", "-j", "2"]),
-    "select one client": dict(builtin="select-only", options=["-M", "prepared", "-c", "1"]),
-    "tpcb prepared": dict(builtin="tpcb-like", options=["-M", "prepared", "-c", "16", "-j", "2"]),
+    "select one client": dict(builtin="select-only", options=["-M", "prepared", "-c", "1"], bars={"rate_ratio_min": 1, "p99_ratio_max": 1}),
+    "tpcb prepared": dict(builtin="tpcb-like", options=["-M", "prepared", "-c", "16", "-j", "2"], bars=TPCB_BARS),
     "tpcb simple": dict(builtin="tpcb-like", options=["-M", "simple", "-c", "16", "-j", "2"]),
+    "simple update prepared": dict(builtin="simple-update", options=["-M", "prepared", "-c", "16", "-j", "2"]),
     "text key": dict(script=KEY + "SELECT v, t FROM by_text WHERE k = 'user' || :k;\n", options=["-M", "prepared", "-c", "16", "-j", "2"]),
     "two-column key": dict(script=TWO + "SELECT v, at FROM by_two WHERE a = :a AND b = :b;\n", options=["-M", "prepared", "-c", "16", "-j", "2"]),
     "join of two gets": dict(
@@ -45,10 +52,13 @@ SHAPES = {
     "any of 1000 keys": dict(
         script="SELECT abalance FROM pgbench_accounts WHERE aid = ANY(:keys);\n",
         options=["-M", "prepared", "-c", "4", "-j", "2", "-D", "keys={" + ",".join(str(1 + n * 997 % (SCALE * 100_000)) for n in range(1000)) + "}"],
+        rows=1000,
+        bars={"rows_per_s_min": 2_000_000},
     ),
     "100 gets in flight": dict(
         script="\\startpipeline\n" + (ACCOUNT + "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n") * 100 + "\\endpipeline\n",
         options=["-M", "prepared", "-c", "4", "-j", "2"],
+        bars={"rate_ratio_min": 2},
     ),
 }
 
@@ -66,6 +76,7 @@ def shapes(options, engines):
     wanted = {name: shape for name, shape in SHAPES.items() if not options.shapes or any(part in name for part in options.shapes)}
     both = engines()
     result = {"seconds": seconds, "rounds": options.rounds}
+    missed = []
     try:
         for server in both:
             server.start()
@@ -84,9 +95,14 @@ def shapes(options, engines):
                 ours, theirs = line["basalt"], line["postgres"]
                 line["rate_ratio"] = round(ours["per_s"] / theirs["per_s"], 2)
                 line["cpu_ratio"] = round(ours["cpu_us"] / theirs["cpu_us"], 2)
+                if ours["p99_ms"] and theirs["p99_ms"]:
+                    line["p99_ratio"] = round(ours["p99_ms"] / theirs["p99_ms"], 2)
+            if "rows" in shape and "basalt" in line:
+                line["rows_per_s"] = line["basalt"]["per_s"] * shape["rows"]
+            missed += bars.missed(options, name, line, shape.get("bars", BARS))
             result[name] = line
             print(name, line, flush=True)
     finally:
         for server in both:
             server.remove()
-    return result
+    return bars.judged(result, missed)
