@@ -208,8 +208,7 @@ impl Txn {
 
     /// How the current statement reads. Cheap to clone; keeps its snapshot pinned.
     pub fn read(&self) -> ReadContext {
-        let at = ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq };
-        ReadContext::new(self.engine.clone(), self.pin.clone(), at).noting(self.reads())
+        ReadContext::new(self.engine.clone(), self.pin.clone(), self.read_at()).noting(self.reads())
     }
 
     /// As [`ReadContext::check_age`], of the current statement.
@@ -222,7 +221,11 @@ impl Txn {
 
     /// The same without keeping anything pinned beyond this transaction's statement.
     pub fn read_at(&self) -> ReadAt {
-        ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq }
+        let snapshot = match !self.repeatable_read() && basalt_sched::failpoint::is_weakened("statement-snapshot") {
+            true => Version::MAX,
+            false => self.pin.version(),
+        };
+        ReadAt { snapshot, own: self.id, seq: self.seq }
     }
 
     /// All of a table counts as read from now on: by a cursor that is read when the transaction has ended.

@@ -43,7 +43,17 @@ pub fn arm(spec: &str) -> bool {
 }
 
 /// What [`weaken`] can leave out.
-pub const CHECKS: [&str; 3] = ["snapshot", "first-updater", "validation"];
+pub const CHECKS: [&str; 9] = [
+    "snapshot",
+    "statement-snapshot",
+    "first-updater",
+    "re-check",
+    "validation",
+    "validation-keys",
+    "validation-ranges",
+    "validation-scans",
+    "validation-batches",
+];
 
 /// Leaves a check out, so that a test can show that it would notice (a control). Once, at start (the binary takes
 /// `BASALT_WEAKEN=check` from its environment). False if there is no such check.

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::read::{KeyRange, ReadContext};
+use basalt_sched::failpoint::is_weakened;
 use basalt_types::{ColumnId, ColumnPredicate, CompareOp, DataType, Datum, Key, TableDef, TabletId, key};
 use parking_lot::Mutex;
 use std::cmp::Ordering;
@@ -155,10 +156,14 @@ impl SettledReads {
     /// Whether a row that was changed has been read, or would be read as it is now.
     pub fn meets_row(&self, tablet: TabletId, key: &Key, before: &ReadContext, now: &ReadContext) -> Result<bool> {
         let Some(reads) = self.tablets.get(&tablet) else { return Ok(false) };
-        if reads.all || reads.keys.contains(key) || reads.has_in_ranges(key.as_bytes(), key.as_bytes()) {
+        let is_read = |check: &str, met: bool| met && !is_weakened(check);
+        if reads.all
+            || is_read("validation-keys", reads.keys.contains(key))
+            || is_read("validation-ranges", reads.has_in_ranges(key.as_bytes(), key.as_bytes()))
+        {
             return Ok(true);
         }
-        let Some(first) = reads.scans.first() else { return Ok(false) };
+        let Some(first) = reads.scans.first().filter(|_| !is_weakened("validation-scans")) else { return Ok(false) };
         let values = |read: &ReadContext| -> Result<Option<Vec<Datum>>> {
             Ok(read.get(&first.table, tablet, key)?.map(|row| row.values))
         };
@@ -168,7 +173,9 @@ impl SettledReads {
 
     /// The same of new rows; their keys lie between two, if they are known.
     pub fn meets_keys(&self, tablet: TabletId, keys: Option<&(Key, Key)>) -> bool {
-        let Some(reads) = self.tablets.get(&tablet) else { return false };
+        let Some(reads) = self.tablets.get(&tablet).filter(|_| !is_weakened("validation-batches")) else {
+            return false;
+        };
         let Some((least, greatest)) = keys else { return true };
         reads.all
             || !reads.scans.is_empty()

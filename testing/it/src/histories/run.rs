@@ -24,6 +24,14 @@ const HOT_GROUPS: usize = 3;
 const GROUP_APPENDS_MAX: u32 = 60;
 /// Rows that nobody appends to, so that files are worth something.
 const FILLER_ROWS: u32 = 3000;
+/// The same where memory shall be short: more of them, with as many values each, inserted by so many.
+const HEAVY_ROWS: u32 = 5000;
+const HEAVY_VALUES: u32 = 600;
+const HEAVY_BATCH: u32 = 1000;
+/// Ids of fillers lie above this one.
+const FILLER_ID: u32 = 1_000_000_000;
+/// Said where a statement gives a row twice, which a weakened server may.
+pub const TWICE: &str = "came twice";
 /// Groups that are read once more by their index when all is over.
 const LAST_GROUPS: u32 = 60;
 
@@ -36,6 +44,8 @@ pub enum Rest {
     Cold,
     /// The same now and then, and checkpoints, indexes that come and go, and ALTER TABLE.
     Mixed,
+    /// Memory is short: rows that are warm leave it.
+    Pressed,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +67,8 @@ pub struct Outcome {
     /// What ran how often: ways to read and write, SQLSTATEs of refusals, disturbances.
     pub counts: BTreeMap<String, usize>,
     pub committed: usize,
+    /// Of Basalt.
+    pub evicted_rows: u64,
     pub took: Duration,
 }
 
@@ -137,7 +149,14 @@ pub fn run(connect: &(dyn Fn() -> Result<Wire> + Sync), options: Options) -> Res
     records.extend(last_reads(&mut wire, &shared)?);
     records.sort_by_key(|record| record.began_ns);
     let committed = records.iter().filter(|record| record.fate == Fate::Committed).count();
-    Ok(Outcome { history: History { transactions: records }, counts, committed, took })
+    let evicted_rows = match options.is_postgres {
+        true => 0,
+        false => {
+            let reply = wire.run("SELECT evicted_rows FROM basalt.background")?;
+            reply.text(0, 0).context("null")?.parse()?
+        }
+    };
+    Ok(Outcome { history: History { transactions: records }, counts, committed, evicted_rows, took })
 }
 
 fn add_counts(all: &mut BTreeMap<String, usize>, more: BTreeMap<String, usize>) {
@@ -152,10 +171,17 @@ fn set_up(wire: &mut Wire, options: Options) -> Result<()> {
             "CREATE TABLE lists{table} (id int PRIMARY KEY, code text NOT NULL UNIQUE, grp int NOT NULL,
              note text NOT NULL, l int[] NOT NULL) {rests}"
         ))?;
-        wire.run(&format!(
-            "INSERT INTO lists{table} SELECT 1000000000 + g, 'filler ' || g, -1 - g, 'filler', ARRAY[g]
-             FROM generate_series(1, {FILLER_ROWS}) g"
-        ))?;
+        let (rows, values, batch) = match options.rest {
+            Rest::Pressed => (HEAVY_ROWS, HEAVY_VALUES, HEAVY_BATCH),
+            _ => (FILLER_ROWS, 1, FILLER_ROWS),
+        };
+        for first in (1..=rows).step_by(batch as usize) {
+            wire.run(&format!(
+                "INSERT INTO lists{table}
+                 SELECT {FILLER_ID} + g, 'filler ' || g, -1 - g, 'filler', ARRAY(SELECT generate_series(1, {values}))
+                 FROM generate_series({first}, {first} + {batch} - 1) g"
+            ))?;
+        }
     }
     wire.run("CREATE INDEX lists0_grp ON lists0 (grp)")?;
     Ok(())
@@ -233,7 +259,7 @@ fn lists_of(reply: &Reply) -> Result<BTreeMap<Key, Vec<Value>>> {
             let numbers = numbers(&text)?;
             let (id, list) = numbers.split_first().with_context(|| format!("a row without id: {text}"))?;
             let list = list.iter().map(|value| Value(*value)).collect();
-            anyhow::ensure!(lists.insert(Key(*id), list).is_none(), "id {id} came twice: {:?}", reply.rows);
+            anyhow::ensure!(lists.insert(Key(*id), list).is_none(), "id {id} {TWICE}: {:?}", reply.rows);
         }
     }
     Ok(lists)

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 const OPERATIONS_MAX: u32 = 6;
 const PAUSE_MAX: Duration = Duration::from_micros(1500);
-/// Serialization failure, deadlock, duplicate key: another transaction was in the way.
-const CONFLICTS: [&str; 3] = ["40001", "40P01", "23505"];
+/// Serialization failure, deadlock, duplicate key, NOWAIT: another transaction was in the way.
+const CONFLICTS: [&str; 4] = ["40001", "40P01", "23505", "55P03"];
 
 pub(super) struct Client<'a> {
     id: u32,
@@ -162,8 +162,11 @@ impl<'a> Client<'a> {
     fn operation(&mut self, read_only: bool, open: &mut Open) -> Result<(), Failure> {
         let group = self.shared.choose_group(&mut self.random);
         if read_only || self.random.random_range(0..100) < 50 {
-            let statement = match self.random.random_range(0..8) {
-                0 if !read_only => statement::locked_read(group, &mut self.random),
+            // At READ COMMITTED it may see a newer version than the statement's, which is not held fast either.
+            let is_held = self.shared.options.level != Level::ReadCommitted;
+            let statement = match self.random.random_range(0..32) {
+                0..4 if !read_only => statement::locked_read(group, &mut self.random),
+                4 if !read_only && is_held => statement::key_shared_read(group, &mut self.random),
                 _ => self.read(group),
             };
             return self.perform(open, &statement).map(drop);

@@ -103,7 +103,7 @@ pub(super) fn any_read(group: u32, other: u32, random: &mut StdRng) -> Statement
     let key = choose_key(group, random);
     let all = Target::Ranges(vec![ends(group)]);
     let select = format!("SELECT id, l FROM {table} WHERE");
-    match random.random_range(-4..16) {
+    match random.random_range(-4..19) {
         -4..4 => read_key(key),
         4 => read("read by unique index", format!("{select} code = $1"), vec![code(key)], Target::Keys(vec![key])),
         5 => {
@@ -138,6 +138,14 @@ pub(super) fn any_read(group: u32, other: u32, random: &mut StdRng) -> Statement
             let sql = format!("SELECT a.id, b.l FROM {table} a JOIN {table} b ON b.code = a.code WHERE a.grp = $1");
             read("read by join", sql, vec![Param::Int(group)], all)
         }
+        15 => {
+            let sql = format!("{select} note = $1 AND grp >= 0");
+            read("read by partial index", sql, vec![note(group)], all)
+        }
+        16 => {
+            let sql = format!("{select} grp * 2 + 1 = $1");
+            read("read by index of an expression", sql, vec![Param::Int(group * 2 + 1)], all)
+        }
         _ if other == group => read("read by index", format!("{select} grp = $1"), vec![Param::Int(group)], all),
         _ => {
             let sql = format!("{select} grp = $1 UNION ALL SELECT id, l FROM {} WHERE note = $2", table_of(other));
@@ -154,7 +162,16 @@ pub(super) fn read_key(key: Key) -> Statement {
 
 /// With a lock that keeps writers away until the transaction ends.
 pub(super) fn locked_read(group: u32, random: &mut StdRng) -> Statement {
-    let lock = ["FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE"][random.random_range(0..3)];
+    const LOCKS: [&str; 7] = [
+        "FOR UPDATE",
+        "FOR NO KEY UPDATE",
+        "FOR SHARE",
+        "FOR UPDATE NOWAIT",
+        "FOR SHARE NOWAIT",
+        "FOR UPDATE SKIP LOCKED",
+        "FOR SHARE SKIP LOCKED",
+    ];
+    let lock = LOCKS[random.random_range(0..LOCKS.len())];
     let select = format!("SELECT id, l FROM {} WHERE", table_of(group));
     let (sql, params, target) = if random.random() {
         let key = choose_key(group, random);
@@ -162,7 +179,16 @@ pub(super) fn locked_read(group: u32, random: &mut StdRng) -> Statement {
     } else {
         (format!("{select} grp = $1 ORDER BY id {lock}"), vec![Param::Int(group)], Target::Ranges(vec![ends(group)]))
     };
-    Statement { reading: Reading::Locked, ..read("locked read", sql, params, target) }
+    // What is skipped is not told.
+    let target = if lock.ends_with("SKIP LOCKED") { Target::Returned } else { target };
+    Statement { reading: Reading::Locked, ..read(lock, sql, params, target) }
+}
+
+/// A lock that lets others change all but the keys: it reads as if it locked nothing.
+pub(super) fn key_shared_read(group: u32, random: &mut StdRng) -> Statement {
+    let key = choose_key(group, random);
+    let sql = format!("SELECT id, l FROM {} WHERE id = $1 FOR KEY SHARE", table(key));
+    read("FOR KEY SHARE", sql, vec![Param::Int(key.0)], Target::Keys(vec![key]))
 }
 
 pub(super) fn lock_key(key: Key) -> Statement {
