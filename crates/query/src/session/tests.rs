@@ -548,8 +548,8 @@ fn known_texts_are_written_where_their_message_is_read() {
             ),
             (
                 [
-                    "SELECT v, w FROM t WHERE id = 11 AND v > 0 FOR UPDATE NOWAIT",
-                    "SELECT v, w FROM t WHERE id = 13 AND v > -3 FOR UPDATE NOWAIT",
+                    "SELECT v, w FROM t WHERE id = 11 AND v < 2 FOR UPDATE NOWAIT",
+                    "SELECT v, w FROM t WHERE id = 13 AND v < 3 FOR UPDATE NOWAIT",
                 ],
                 Some("SELECT 1: 1,null"),
             ),
