@@ -2,14 +2,16 @@
 
 
 def missed(options, name, line, bars):
-    """The bars that the figures do not reach, in words; those of a quick run, or of one server alone, tell nothing."""
+    """The bars that the figures do not reach, in words; a quick run tells nothing, and one server has no ratios."""
     if options.quick:
         return []
     found = []
     for bar, bound in bars.items():
         figure, kind = bar[:-4], bar[-4:]
         value = line.get(figure)
-        if value is not None and (value < bound if kind == "_min" else value > bound):
+        if value is None and not options.only:
+            found.append(f"{name}: {figure} was not measured")
+        elif value is not None and (value < bound if kind == "_min" else value > bound):
             found.append(f"{name}: {figure} is {value}, not {'at least' if kind == '_min' else 'at most'} {bound}")
     return found
 

@@ -30,7 +30,7 @@ const STUCK_MAX: Duration = Duration::from_secs(60);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Samples kept to tell how old a version is.
 const AGES_MAX: usize = 1024;
-/// Rows that would go into row files are cool after so many times `cool_after`, while memory is plentiful: in a file they
+/// Rows that would go into row files are cool after up to so many times `cool_after`, while memory is plentiful: in a file they
 /// are no quicker to scan, dearer to read and to change, and have to be merged (`docs/decisions/0030-patience.md`).
 const ROW_PATIENCE: u32 = 30;
 
@@ -340,13 +340,16 @@ impl Engine {
         hot
     }
 
-    /// How long rows of a tablet stay hot when nobody changes them and there is room.
+    /// How long rows of a tablet stay hot when nobody changes them: the longer the more room there is.
     pub(crate) fn patience(&self, tablet: &Tablet) -> Duration {
         let catalog = self.catalog();
         let kind = catalog.table_of(tablet.id).map(|table| catalog.file_kind(table));
-        match kind == Some(FileKind::RowFile) && !self.background.is_half_pressed(self) {
-            true => self.config.cool_after * ROW_PATIENCE,
-            false => self.config.cool_after,
+        match kind {
+            Some(FileKind::RowFile) => {
+                let times = 1.0 + f64::from(ROW_PATIENCE - 1) * self.background.room(self);
+                self.config.cool_after.mul_f64(times)
+            }
+            _ => self.config.cool_after,
         }
     }
 

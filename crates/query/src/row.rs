@@ -65,7 +65,8 @@ pub(crate) enum Tried<T = u64> {
     Done(T),
     /// There is too much to look at, it takes too long, or another engine knows better whether it fails.
     TooMuch,
-    /// Its time was over, and went into reading blocks that were not in memory: now they are.
+    /// Its time was over, though it had looked at little: it went into reading blocks that were not in memory and now
+    /// are, or to somebody else.
     Cold,
 }
 

@@ -95,6 +95,13 @@ impl Background {
         self.hot_bytes.load(Ordering::Relaxed) > pressure_bytes(engine) / 2
     }
 
+    /// How much memory there is for rows that need not leave: 1 up to half of what makes rows leave, and from there less,
+    /// to 0 at three quarters.
+    pub(super) fn room(&self, engine: &Engine) -> f64 {
+        let part = self.hot_bytes.load(Ordering::Relaxed) as f64 / pressure_bytes(engine).max(1) as f64;
+        ((0.75 - part) / 0.25).clamp(0.0, 1.0)
+    }
+
     fn count_evicted(&self, rows: u64) {
         self.counters.evicted_rows.fetch_add(rows, Ordering::Relaxed);
     }

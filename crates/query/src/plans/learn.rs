@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::row::{Role, RowPlan};
 use crate::session::{Columns, Session, locks_of};
 use crate::statement::allowed;
-use crate::statement::at_once::{AtOnce, Kind};
+use crate::statement::at_once::{AtOnce, Kind, may_be_repeated};
 use crate::syntax;
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
@@ -79,7 +79,7 @@ fn at_once(catalog: &Catalog, eval: &EvalContext, plain: &Write, shaped: &Write,
     (is_alike && with_parameters.iter().all(|expr| is_plain_value(expr)) && both.all(is_same)).then_some(at_once)
 }
 
-/// The same of a SELECT that locks one row by its key.
+/// The same of a SELECT that locks one row by its key. What fails is run again by who tells the error.
 fn locked(catalog: &Catalog, eval: &EvalContext, plain: &Bound, shaped: &Bound, values: &[Datum]) -> Option<AtOnce> {
     let of = |bound: &Bound| AtOnce::of(bound, locks_of(bound), catalog, eval);
     let (as_written, at_once) = (of(plain)?, of(shaped)?);
@@ -90,7 +90,7 @@ fn locked(catalog: &Catalog, eval: &EvalContext, plain: &Bound, shaped: &Bound, 
         && plain.columns == shaped.columns
         && plain.outputs == shaped.outputs;
     let means_the_same = is_alike
-        && shaped.outputs.iter().all(|output| !has_params(output))
+        && shaped.outputs.iter().all(|output| !has_params(output) && may_be_repeated(output))
         && shaped.access.key.iter().all(|value| is_value(value) || !has_params(value))
         && shaped.filter.clone().split_and().iter().all(is_plain_condition);
     let exprs = |point: &PointQuery| point.access.key.iter().chain([&point.filter]).cloned().collect::<Vec<_>>();

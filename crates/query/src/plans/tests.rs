@@ -60,6 +60,26 @@ fn literals_become_parameters_where_parameters_may_stand() {
             vec!["9", "5", "3"],
         ),
         (
+            "select a from t where b = 5 order by substring(a from 1 for 2), 1 limit 3",
+            "select a from t where b = $1 order by substring(a from 1 for 2), 1 limit $2",
+            vec!["5", "3"],
+        ),
+        (
+            "select a from t where b = 5 order by \"t\".limit, 1, \"t\" . offset, 2",
+            "select a from t where b = $1 order by \"t\".limit, 1, \"t\" . offset, 2",
+            vec!["5"],
+        ),
+        (
+            "select a from t where b in (select c from u order by 1, 2 limit 4) and d = 5 order by (select 1 limit 2), 6",
+            "select a from t where b in (select c from u order by 1, 2 limit $1) and d = $2 order by (select 1 limit 2), 6",
+            vec!["4", "5"],
+        ),
+        (
+            "select a from t where array_agg(b order by c) = 7 and d = 5",
+            "select a from t where array_agg(b order by c) = $1 and d = $2",
+            vec!["7", "5"],
+        ),
+        (
             "select substring(a from 2 for 3) from t where b = 5",
             "select substring(a from 2 for 3) from t where b = $1",
             vec!["5"],

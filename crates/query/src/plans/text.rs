@@ -55,7 +55,7 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
     // INSERT INTO, where SELECT … INTO is something else.
     let mut may_be_into = verb.eq_ignore_ascii_case(b"insert");
     let mut takes_value = false;
-    let mut is_in_order = false;
+    let (mut depth, mut ordered_at): (usize, Option<usize>) = (0, None);
     while at < bytes.len() {
         let start = at;
         match bytes[at] {
@@ -123,11 +123,18 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
                 if !is_into && STRANGE.iter().any(|strange| word.eq_ignore_ascii_case(strange.as_bytes())) {
                     return false;
                 }
+                // Behind a point it is a name, whatever it says.
+                let is_name = key.iter().rev().find(|byte| **byte != b' ') == Some(&b'.');
                 key.extend_from_slice(word);
                 at = end;
                 let is_one_of = |words: &[&str]| words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
-                is_in_order = is_one_of(&["order"]) || is_in_order && !is_one_of(&BEHIND_ORDER);
-                takes_value = !is_in_order && is_one_of(&BEFORE_VALUES);
+                match ordered_at {
+                    None if is_one_of(&["order"]) && !is_name => ordered_at = Some(depth),
+                    // Within parentheses they belong to something else: `substring(a from 1 for 2)`.
+                    Some(at) if at == depth && is_one_of(&BEHIND_ORDER) && !is_name => ordered_at = None,
+                    _ => {}
+                }
+                takes_value = ordered_at.is_none() && is_one_of(&BEFORE_VALUES);
             }
             b'-' if bytes.get(at + 1) == Some(&b'-') => return false,
             b'/' if bytes.get(at + 1) == Some(&b'*') => return false,
@@ -136,7 +143,15 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
             byte => {
                 key.push(byte);
                 at += 1;
-                takes_value = !is_in_order
+                match byte {
+                    b'(' => depth += 1,
+                    b')' => {
+                        depth = depth.saturating_sub(1);
+                        ordered_at = ordered_at.filter(|at| *at <= depth);
+                    }
+                    _ => {}
+                }
+                takes_value = ordered_at.is_none()
                     && matches!(
                         byte,
                         b'(' | b',' | b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'!' | b'~' | b'|' | b'&'

@@ -30,6 +30,8 @@ const TIME_MAX: Duration = Duration::from_millis(5);
 const TIME_MORE: Duration = Duration::from_millis(2);
 /// A run that has read so many blocks into memory, some 50 µs each, takes less time when it is begun again.
 const BLOCKS_MANY: u64 = 16;
+/// A run that was out of time when it had looked at no more keys than these was held up by something else.
+const LOOKS_FEW: usize = 1 << 10;
 /// Rows between two looks at the clock.
 const ROWS_PER_TIME: usize = 32;
 /// Tablet, key and stamp.
@@ -187,8 +189,9 @@ impl Nested {
         let mut frame = vec![Datum::Null; self.registers];
         let flow = if left == 0 { Flow::Enough } else { visit.step(0, &mut frame)? };
         if flow == Flow::TooLong {
-            let is_cold = visit.out_of_time && blocks_brought() - visit.brought >= BLOCKS_MANY;
-            return Ok(if is_cold && !self.is_range() { Tried::Cold } else { Tried::TooMuch });
+            let is_cold = blocks_brought() - visit.brought >= BLOCKS_MANY;
+            let begins_again = visit.out_of_time && (is_cold || visit.looks_left >= LOOKS_MAX - LOOKS_FEW);
+            return Ok(if begins_again && !self.is_range() { Tried::Cold } else { Tried::TooMuch });
         }
         visit.finish()?;
         Ok(Tried::Done(visit.rows))

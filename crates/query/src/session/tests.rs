@@ -559,6 +559,13 @@ fn known_texts_are_written_where_their_message_is_read() {
             (["UPDATE t SET w = 'fits' WHERE id = 2", "UPDATE t SET w = 'too long' WHERE id = 2"], None),
             (["UPDATE t SET v = 1 WHERE v = 1", "UPDATE t SET v = 2 WHERE v = 1"], None),
             (["SELECT v + 1 FROM t WHERE id = 1 FOR UPDATE", "SELECT v + 2 FROM t WHERE id = 2 FOR UPDATE"], None),
+            (
+                [
+                    "SELECT pg_try_advisory_lock(id) FROM t WHERE id = 1 FOR UPDATE",
+                    "SELECT pg_try_advisory_lock(id) FROM t WHERE id = 2 FOR UPDATE",
+                ],
+                None,
+            ),
             (["SELECT v FROM t WHERE v = 1 FOR UPDATE", "SELECT v FROM t WHERE v = 2 FOR UPDATE"], None),
             (["INSERT INTO child VALUES (1, 2)", "INSERT INTO child VALUES (2, 2)"], None),
             (["UPDATE t SET v = length('a') WHERE id = 1", "UPDATE t SET v = length('ab') WHERE id = 1"], None),

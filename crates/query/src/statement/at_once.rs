@@ -76,7 +76,7 @@ impl AtOnce {
 }
 
 /// Whether nobody minds if a statement that has to wait computes it twice. What is drawn is drawn anew.
-fn may_be_repeated(expr: &Expr) -> bool {
+pub(crate) fn may_be_repeated(expr: &Expr) -> bool {
     const DRAWN: [&str; 5] = ["nextval", "gen_random_uuid", "random", "clock_timestamp", "timeofday"];
     !expr.any(&mut |node| match node {
         Expr::Call { function, .. } => {
