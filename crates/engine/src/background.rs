@@ -291,16 +291,13 @@ impl Engine {
             let hot = self.weigh();
             if self.is_pressed(tablet, hot, tablets.len()) {
                 self.step(("relieve", Some(tablet.id)), |engine| engine.relieve(tablet, cool));
-            } else {
-                let patience = self.patience(tablet);
-                let cool = background.version_of_age(now, patience);
-                if !self.has_cooled(tablet, cool, patience, now) {
-                    continue;
-                }
+            } else if let Some(cool) = self.cooled(tablet, now) {
                 self.step(("freeze", Some(tablet.id)), |engine| {
                     background.count_frozen(engine.freeze(tablet, cool)?);
                     Ok(())
                 });
+            } else {
+                continue;
             }
             self.step(("sweep", Some(tablet.id)), |engine| {
                 engine.sweep(tablet);
@@ -353,10 +350,25 @@ impl Engine {
         }
     }
 
+    /// Up to which version a tablet's rows are cool, if enough are.
+    fn cooled(&self, tablet: &Tablet, now: Duration) -> Option<Version> {
+        // Most tablets of many have few rows: nothing else is asked of them.
+        if tablet.hot.rows() < self.freeze_rows_min() {
+            return None;
+        }
+        let patience = self.patience(tablet);
+        let cool = self.background.version_of_age(now, patience);
+        self.has_cooled(tablet, cool, patience, now).then_some(cool)
+    }
+
+    fn freeze_rows_min(&self) -> usize {
+        usize::try_from(self.config.freeze_rows_min.max(1)).unwrap_or(usize::MAX)
+    }
+
     /// Whether enough rows of a tablet are cool to be worth a file. Counted again only when more can have
     /// cooled, and a few times per cooling period (`patience`): counting looks at all pages.
     pub(crate) fn has_cooled(&self, tablet: &Tablet, cool: Version, patience: Duration, now: Duration) -> bool {
-        let rows_min = usize::try_from(self.config.freeze_rows_min.max(1)).unwrap_or(usize::MAX);
+        let rows_min = self.freeze_rows_min();
         if tablet.hot.rows() < rows_min {
             return false;
         }
