@@ -228,7 +228,7 @@ fn taken(table: &Table, inserted: Inserted) -> Result<()> {
 
 /// Whether a transaction that failed so is to be tried again.
 pub fn is_conflict(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Error::Deadlock | Error::Serialization(_)))
+    matches!(error.downcast_ref(), Some(Error::Deadlock(_) | Error::Serialization(_)))
 }
 
 fn ints(values: &[i32]) -> Vec<Datum> {

@@ -56,7 +56,7 @@ impl Table {
 
 /// A transaction as sessions begin them.
 pub fn begin(engine: &Arc<Engine>, synchronous_commit: bool, session_version: Version) -> Txn {
-    engine.begin(TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit, session_version })
+    engine.begin(TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit, session_version, session: 0 })
 }
 
 /// Makes all tables.

@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::bulk::Encoding;
 use crate::data_file::DataFile;
-use crate::locks::{Locks, Owner};
+use crate::locks::{Acquired, LockReport, Locks, Mode, Object, Owner};
 use crate::read::ReadContext;
 use crate::read::mirror::MirrorBudget;
 use crate::read::row_cache::{RowCache, RowCacheStats};
@@ -11,7 +11,7 @@ use crate::sequence::{self, Sequences};
 use crate::statistics::StatisticsCache;
 use crate::tablet::{FileEntry, Tablet};
 use crate::validation::Recent;
-use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
+use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, WaitPolicy, recovery};
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
 use basalt_cold::{BlockCache, Files, LocatorBudget};
@@ -179,8 +179,55 @@ impl Engine {
         FileId { epoch: self.ids.epoch, serial: self.ids.file.fetch_add(1, Ordering::Relaxed) }
     }
 
-    pub(crate) fn next_owner(&self) -> Owner {
-        Owner(self.ids.owner.fetch_add(1, Ordering::Relaxed))
+    pub(crate) fn next_owner(&self, session: i32) -> Owner {
+        Owner::new(self.ids.owner.fetch_add(1, Ordering::Relaxed), session)
+    }
+
+    /// Takes a lock ([`Locks::acquire`]). Errors tell objects by their names.
+    pub(crate) async fn lock(&self, owner: Owner, object: &Object, mode: Mode, wait: WaitPolicy) -> Result<Acquired> {
+        self.locks.acquire(owner, object, mode, wait).await.map_err(|error| self.in_names(error, object))
+    }
+
+    pub(crate) async fn wait_for_end(&self, owner: Owner, of: Owner, wait: WaitPolicy) -> Result<()> {
+        let object = Object::Owner(of);
+        self.locks.wait_for_end(owner, of, wait).await.map_err(|error| self.in_names(error, &object))
+    }
+
+    fn in_names(&self, error: Error, object: &Object) -> Error {
+        match error {
+            Error::Deadlock(mut waits) => {
+                waits.iter_mut().for_each(|wait| wait.name = self.name_of(&wait.object));
+                Error::Deadlock(waits)
+            }
+            Error::LockNotAvailable(_) => Error::LockNotAvailable(self.name_of(object)),
+            other => other,
+        }
+    }
+
+    fn name_of(&self, object: &Object) -> String {
+        let catalog = self.catalog();
+        let named = |table: Option<&Arc<TableDef>>| table.map(|table| format!("relation \"{}\"", table.name));
+        let name = match object {
+            Object::Table(table) => named(catalog.tables.get(table)),
+            Object::Row(tablet, _) => named(catalog.table_of(*tablet)).map(|relation| format!("row in {relation}")),
+            Object::Txn(_) | Object::Owner(_) => None,
+        };
+        name.unwrap_or_else(|| object.to_string())
+    }
+
+    /// Locks that are held or waited for.
+    pub fn lock_report(&self) -> Vec<LockReport> {
+        self.locks.report()
+    }
+
+    /// Which sessions wait, and for what.
+    pub fn lock_waits(&self) -> Vec<(i32, Object)> {
+        self.locks.waits()
+    }
+
+    /// Sessions in the way of what a session waits for.
+    pub fn lock_blockers(&self, session: i32) -> Vec<i32> {
+        self.locks.blockers(session)
     }
 
     /// Enters a writer whose first record will come behind the log's present end.

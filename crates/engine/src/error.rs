@@ -1,5 +1,6 @@
 //! What can go wrong in the engine, as its callers must tell it apart.
 
+use crate::locks::DeadlockWait;
 use basalt_types::{ErrorKind, Key, ObjectId};
 use std::time::Duration;
 
@@ -12,11 +13,12 @@ pub enum Error {
     Dependencies,
     #[error("snapshot too old")]
     SnapshotTooOld,
+    /// How those waited who waited for each other, the refused one first.
     #[error("deadlock detected")]
-    Deadlock,
+    Deadlock(Vec<DeadlockWait>),
     #[error("could not obtain lock on {0}")]
     LockNotAvailable(String),
-    #[error("canceling statement due to lock timeout after {0:?}")]
+    #[error("canceling statement due to lock timeout")]
     LockTimeout(Duration),
     #[error("out of shared memory: {limit} locks are held (basalt.max_locks)")]
     TooManyLocks { limit: usize },
@@ -57,7 +59,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Serialization(_) | Error::Dependencies | Error::Deadlock | Error::SnapshotTooOld => {
+            Error::Serialization(_) | Error::Dependencies | Error::Deadlock(_) | Error::SnapshotTooOld => {
                 ErrorKind::Conflict
             }
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => ErrorKind::Retry,

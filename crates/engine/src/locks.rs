@@ -12,15 +12,20 @@
 //! inside.
 
 mod graph;
+mod report;
 #[cfg(test)]
 mod tests;
+
+pub use report::{DeadlockWait, LockReport};
 
 use crate::{Error, Result};
 use basalt_types::{Key, ObjectId, TabletId, TxnId};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
 use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,8 +65,24 @@ pub enum WaitPolicy {
 }
 
 /// Who holds locks: one per transaction, ascending with its start, so the greatest is the youngest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Owner(pub u64);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Owner {
+    number: u64,
+    /// Whose transaction it is, as reports tell it; 0 for nobody's.
+    pub session: i32,
+}
+
+impl Owner {
+    pub fn new(number: u64, session: i32) -> Owner {
+        Owner { number, session }
+    }
+}
+
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
 
 /// What can be locked.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -81,6 +102,17 @@ pub struct Mode(u16);
 impl Object {
     pub fn row(tablet: TabletId, key: &Key) -> Object {
         Object::Row(tablet, key.as_bytes().into())
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Object::Table(id) => write!(out, "relation {id}"),
+            Object::Row(tablet, _) => write!(out, "row in tablet {tablet}"),
+            Object::Txn(txn) => write!(out, "transaction {txn}"),
+            Object::Owner(owner) => write!(out, "transaction of owner {}", owner.number),
+        }
     }
 }
 
@@ -233,7 +265,7 @@ impl Locks {
                 Grant::Blocked => {}
             }
             match policy {
-                WaitPolicy::Fail => return Err(Error::LockNotAvailable(describe(object))),
+                WaitPolicy::Fail => return Err(Error::LockNotAvailable(object.to_string())),
                 WaitPolicy::Skip => return Ok(Acquired::Skipped),
                 WaitPolicy::Wait(_) => {}
             }
@@ -275,9 +307,7 @@ impl Locks {
     pub fn acquire_new(&self, owner: Owner, object: &Object, mode: Mode) -> Result<()> {
         match self.table.lock().try_grant(owner, object, mode, self.held_max)? {
             Grant::First => Ok(()),
-            Grant::Held | Grant::Blocked => {
-                Err(Error::Internal(format!("{} is new but already locked", describe(object))))
-            }
+            Grant::Held | Grant::Blocked => Err(Error::Internal(format!("{object} is new but already locked"))),
         }
     }
 
@@ -493,12 +523,13 @@ impl Table {
         self.waiting.insert(owner, object.clone());
         while let Some(cycle) = graph::cycle_through(self, owner) {
             let victim = *cycle.iter().max().expect("a cycle has members");
+            let error = Error::Deadlock(report::waits_of(self, &cycle, victim));
             if victim == owner {
                 self.leave(owner, object);
-                return Err(Error::Deadlock);
+                return Err(error);
             }
             let object = self.waiting.get(&victim).expect("members of a cycle wait").clone();
-            self.refuse(victim, &object);
+            self.refuse(victim, &object, error);
         }
         Ok((receiver, acquired))
     }
@@ -512,14 +543,14 @@ impl Table {
         self.serve(object);
     }
 
-    fn refuse(&mut self, owner: Owner, object: &Object) {
+    fn refuse(&mut self, owner: Owner, object: &Object, error: Error) {
         self.waiting.remove(&owner);
         if let Some(entry) = self.entries.get_mut(object)
             && let Some(at) = entry.queue.iter().position(|waiter| waiter.owner == owner)
             && let Some(waiter) = entry.queue.remove(at)
         {
             // The receiver may be gone: its future was dropped and is about to leave the queue.
-            let _ = waiter.wake.send(Err(Error::Deadlock));
+            let _ = waiter.wake.send(Err(error));
         }
         self.serve(object);
     }
@@ -590,13 +621,4 @@ impl Drop for LeaveQueue<'_> {
 /// `None` when the time is up.
 async fn timeout<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     tokio::time::timeout(limit, pin!(future)).await.ok()
-}
-
-fn describe(object: &Object) -> String {
-    match object {
-        Object::Table(id) => format!("relation {id}"),
-        Object::Row(tablet, _) => format!("row in tablet {tablet}"),
-        Object::Txn(txn) => format!("transaction {txn}"),
-        Object::Owner(owner) => format!("transaction of owner {}", owner.0),
-    }
 }

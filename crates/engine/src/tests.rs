@@ -76,7 +76,8 @@ impl Fixture {
     }
 
     fn begin_with(&self, isolation: Isolation) -> Txn {
-        let options = TxnOptions { isolation, synchronous_commit: true, session_version: self.engine.published() };
+        let options =
+            TxnOptions { isolation, synchronous_commit: true, session_version: self.engine.published(), session: 0 };
         self.engine.begin(options)
     }
 
@@ -599,8 +600,12 @@ async fn unused_files_are_deleted() {
 async fn commits_that_do_not_wait_become_durable_soon() {
     let f = Fixture::new();
     let table = f.create_table(1, true).await;
-    let options =
-        TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit: false, session_version: Version::ZERO };
+    let options = TxnOptions {
+        isolation: Isolation::ReadCommitted,
+        synchronous_commit: false,
+        session_version: Version::ZERO,
+        session: 0,
+    };
     let mut txn = f.engine.begin(options);
     txn.insert(&table, &row(1, "soon")).await.unwrap();
     let version = txn.commit().await.unwrap();

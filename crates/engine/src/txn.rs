@@ -82,6 +82,8 @@ pub struct TxnOptions {
     pub synchronous_commit: bool,
     /// The greatest version that the session has met: its snapshots are never below.
     pub session_version: Version,
+    /// Whose it is, as lock reports tell it.
+    pub session: i32,
 }
 
 /// A place to roll back to.
@@ -130,7 +132,7 @@ pub struct Txn {
 
 impl Txn {
     pub(crate) fn new(engine: Arc<Engine>, options: TxnOptions) -> Txn {
-        let owner = engine.next_owner();
+        let owner = engine.next_owner(options.session);
         // What the catalog's tables hold is seen, durable or not.
         let mut met = options.session_version.max(engine.catalog_at_hand().committed);
         let running = (options.isolation == Isolation::Serializable).then(|| {
@@ -282,7 +284,7 @@ impl Txn {
     /// have changed while waiting.
     pub async fn lock_table(&mut self, table: ObjectId, mode: TableLock, wait: WaitPolicy) -> Result<()> {
         let object = Object::Table(table);
-        self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await?;
+        self.engine.lock(self.owner, &object, Mode::from(mode), wait).await?;
         if let WaitPolicy::Wait(_) = wait {
             // Whoever had it may have committed without being published yet: the next snapshot sees it.
             let last = self.engine.order.take_turn().last();

@@ -8,6 +8,7 @@
 use crate::error::{Result, SqlError};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -123,28 +124,101 @@ impl Table {
     }
 
     /// Whether `pid` waits, over any number of others, for itself.
-    fn closes_circle(&self, pid: i32) -> bool {
-        let mut waits: HashMap<i32, Vec<i32>> = HashMap::new();
-        for entry in self.entries.values() {
+    /// If so, how those wait who are in between, a line each.
+    fn circle_through(&self, pid: i32) -> Option<Vec<String>> {
+        let mut waits: HashMap<i32, Vec<(i32, String)>> = HashMap::new();
+        for (key, entry) in &self.entries {
             for waiter in &entry.queue {
-                let blockers = entry.blockers(waiter.pid, waiter.exclusive, waiter.ticket);
-                waits.entry(waiter.pid).or_default().extend(blockers);
+                let what = format!("Process {} waits for {} on {key}", waiter.pid, mode_name(waiter.exclusive));
+                let blockers = entry.blockers(waiter.pid, waiter.exclusive, waiter.ticket).into_iter();
+                let told = blockers.map(|by| (by, format!("{what}; blocked by process {by}.")));
+                waits.entry(waiter.pid).or_default().extend(told);
             }
         }
-        let (mut seen, mut open) = (HashSet::new(), waits.get(&pid).cloned().unwrap_or_default());
-        while let Some(next) = open.pop() {
-            if next == pid {
-                return true;
+        // Who was met, how it waits, and who waits for it: an index.
+        let mut met: Vec<(i32, &str, Option<usize>)> = Vec::new();
+        let mut seen = HashSet::new();
+        let mut at = None;
+        loop {
+            let from = at.map_or(pid, |at: usize| met[at].0);
+            for (by, told) in waits.get(&from).into_iter().flatten() {
+                if seen.insert(*by) {
+                    met.push((*by, told, at));
+                }
+                if *by == pid {
+                    let last = std::iter::successors(met.len().checked_sub(1), |at| met[*at].2);
+                    let mut lines: Vec<String> = last.map(|at| met[at].1.to_string()).collect();
+                    lines.reverse();
+                    return Some(lines);
+                }
             }
-            if seen.insert(next) {
-                open.extend(waits.get(&next).into_iter().flatten());
+            let next = at.map_or(0, |at| at + 1);
+            if next >= met.len() {
+                return None;
             }
+            at = Some(next);
         }
-        false
+    }
+}
+
+/// A lock that a session has, or waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdvisoryReport {
+    pub key: AdvisoryKey,
+    pub pid: i32,
+    pub exclusive: bool,
+    pub granted: bool,
+}
+
+/// As `pg_locks` calls it.
+pub fn mode_name(exclusive: bool) -> &'static str {
+    if exclusive { "ExclusiveLock" } else { "ShareLock" }
+}
+
+impl fmt::Display for AdvisoryKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_pair { 2 } else { 1 };
+        write!(out, "advisory lock [{},{},{},{kind}]", self.database, self.high, self.low)
     }
 }
 
 impl AdvisoryLocks {
+    /// Who has and who waits for which lock, by session.
+    pub fn report(&self) -> Vec<AdvisoryReport> {
+        let table = self.table.lock();
+        let mut reports = Vec::new();
+        for (key, entry) in &table.entries {
+            for holder in &entry.holders {
+                let held =
+                    [false, true].into_iter().filter(|exclusive| holder.counts[usize::from(*exclusive)] != [0, 0]);
+                reports.extend(held.map(|exclusive| AdvisoryReport {
+                    key: *key,
+                    pid: holder.pid,
+                    exclusive,
+                    granted: true,
+                }));
+            }
+            reports.extend(entry.queue.iter().map(|waiter| AdvisoryReport {
+                key: *key,
+                pid: waiter.pid,
+                exclusive: waiter.exclusive,
+                granted: false,
+            }));
+        }
+        reports.sort_by_key(|told| (told.pid, !told.granted, told.key.high, told.key.low));
+        reports
+    }
+
+    /// Sessions in the way of what a session waits for.
+    pub fn blockers(&self, pid: i32) -> Vec<i32> {
+        let table = self.table.lock();
+        let waits = |entry: &Entry| -> Vec<i32> {
+            let waiting = entry.queue.iter().filter(|waiter| waiter.pid == pid);
+            waiting.flat_map(|waiter| entry.blockers(pid, waiter.exclusive, waiter.ticket)).collect()
+        };
+        table.entries.values().flat_map(waits).collect()
+    }
+
     /// Takes a lock if nobody is in the way.
     pub fn try_lock(&self, key: AdvisoryKey, request: AdvisoryRequest) -> bool {
         let mut table = self.table.lock();
@@ -201,9 +275,9 @@ impl AdvisoryLocks {
         let ticket = table.tickets;
         let waiter = Waiter { ticket, pid: request.pid, exclusive: request.exclusive };
         table.entries.entry(key).or_default().queue.push_back(waiter);
-        if table.closes_circle(request.pid) {
+        if let Some(circle) = table.circle_through(request.pid) {
             leave(&mut table, key, ticket);
-            return Err(SqlError::new("40P01", "deadlock detected"));
+            return Err(SqlError::new("40P01", "deadlock detected").with_detail(circle.join("\n")));
         }
         Ok(ticket)
     }

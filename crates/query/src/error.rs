@@ -193,7 +193,12 @@ impl From<basalt_engine::Error> for SqlError {
                     .with_detail("What the transaction has read was changed since.")
                     .with_hint("The transaction might succeed if retried.");
             }
-            Error::Deadlock => "40P01",
+            Error::Deadlock(waits) => {
+                let waits: Vec<String> = waits.iter().map(ToString::to_string).collect();
+                return SqlError::new("40P01", error.to_string())
+                    .with_detail(waits.join("\n"))
+                    .with_hint("The transaction might succeed if retried; basalt.query_log has the statements.");
+            }
             Error::SnapshotTooOld => "72000",
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => "55P03",
             Error::TooManyLocks { .. } => "53200",

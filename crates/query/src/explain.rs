@@ -4,6 +4,7 @@ pub mod document;
 mod fallback;
 mod pipelines;
 mod step;
+pub(crate) mod words;
 
 pub use step::{Fact, Shown, Step};
 

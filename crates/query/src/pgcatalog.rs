@@ -20,6 +20,7 @@ mod functions;
 mod indexes;
 mod information;
 mod listings;
+mod locks;
 pub(crate) mod names;
 mod procs;
 mod ranges;
@@ -34,6 +35,7 @@ mod typing;
 mod user_types;
 mod view_columns;
 
+pub(crate) use definitions::index as index_text;
 pub(crate) use deparse::expression_text;
 pub use functions::registry;
 pub(crate) use functions::sequences::{COLUMNS as SEQUENCE_COLUMNS, next_of_identity};

@@ -12,6 +12,7 @@
 mod access;
 mod compile;
 mod covered;
+mod explained;
 mod gather;
 mod get;
 mod implied;
@@ -20,6 +21,7 @@ mod shape;
 mod sink;
 mod totals;
 
+pub(crate) use explained::point_get;
 pub use sink::RowSink;
 
 use crate::error::Result;
@@ -230,14 +232,6 @@ impl RowPlan {
         out
     }
 
-    /// What EXPLAIN says: each step takes the rows of the next ones.
-    pub fn explained(&self) -> Explained {
-        match &self.body {
-            Body::Get(get) => Explained::leaf(format!("Point Get on {}", get.shape.lens.table.name)),
-            Body::Nested(nested) => nested.explained(),
-        }
-    }
-
     /// The same plan with other expressions.
     pub fn rewrite(&mut self, change: &mut impl FnMut(Expr) -> Expr) {
         let shape = match &mut self.body {
@@ -268,22 +262,6 @@ impl RowPlan {
             shape.filter.iter_mut().for_each(|expr| replace(expr, change));
             shape.outputs_mut().for_each(|expr| replace(expr, change));
         }
-    }
-}
-
-/// A step of a plan in words.
-pub(crate) struct Explained {
-    pub title: String,
-    pub inputs: Vec<Explained>,
-}
-
-impl Explained {
-    fn leaf(title: String) -> Explained {
-        Explained { title, inputs: Vec::new() }
-    }
-
-    fn above(self, title: &str) -> Explained {
-        Explained { title: title.into(), inputs: vec![self] }
     }
 }
 

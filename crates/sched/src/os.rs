@@ -145,6 +145,25 @@ pub trait Load: Send + Sync {
     /// Whether every processor has something to do, the calling thread apart. A guess of this moment; false where
     /// nobody knows.
     fn is_full(&self) -> bool;
+
+    /// What processors have done since some moment; `None` where nobody knows. To ask costs some 50 µs.
+    fn times(&self) -> Option<ProcessorTimes>;
+}
+
+/// Of all processors together, in ticks of some milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProcessorTimes {
+    /// Nothing to do, or nothing but to wait for a disk.
+    pub idle: u64,
+    pub all: u64,
+}
+
+impl ProcessorTimes {
+    /// Which part of the time since then was idle.
+    pub fn idle_since(self, then: ProcessorTimes) -> f64 {
+        let all = self.all.saturating_sub(then.all).max(1);
+        self.idle.saturating_sub(then.idle) as f64 / all as f64
+    }
 }
 
 /// A machine of which nobody knows how busy it is.
@@ -153,6 +172,10 @@ pub struct UnknownLoad;
 impl Load for UnknownLoad {
     fn is_full(&self) -> bool {
         false
+    }
+
+    fn times(&self) -> Option<ProcessorTimes> {
+        None
     }
 }
 

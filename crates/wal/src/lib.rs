@@ -9,6 +9,7 @@ mod error;
 #[cfg(test)]
 mod fault_fs;
 mod format;
+mod gather;
 mod log;
 mod prepare;
 mod replay;

@@ -6,7 +6,12 @@ use basalt_types::*;
 use std::sync::Arc;
 
 pub fn begin(engine: &Arc<Engine>, synchronous_commit: bool) -> Txn {
-    engine.begin(TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit, session_version: Version::ZERO })
+    engine.begin(TxnOptions {
+        isolation: Isolation::ReadCommitted,
+        synchronous_commit,
+        session_version: Version::ZERO,
+        session: 0,
+    })
 }
 
 /// Columns `c0`, `c1`, … of these types; the first is the primary key.

@@ -36,7 +36,7 @@ pub(super) async fn keys_are_new(
             if !txn.engine.locks.holds(txn.owner, &object) {
                 txn.unlooked.insert(object.clone());
             }
-            txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), txn.wait).await?;
+            txn.engine.lock(txn.owner, &object, Mode::from(RowLock::Update), txn.wait).await?;
         }
     }
     let newest = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };
@@ -234,7 +234,8 @@ impl Check<'_> {
             if !locks.holds(self.txn.owner, &object) {
                 self.txn.unlooked.insert(object.clone());
             }
-            let acquired = locks.acquire(self.txn.owner, &object, Mode::from(RowLock::Update), self.txn.wait).await?;
+            let wanted = Mode::from(RowLock::Update);
+            let acquired = self.txn.engine.lock(self.txn.owner, &object, wanted, self.txn.wait).await?;
             let place = {
                 let _latch = self.tablet.latch.read();
                 self.tablet.find_beside_batches(key, self.txn.id(), &*self.txn.engine.txns)?
@@ -254,8 +255,7 @@ impl Check<'_> {
     }
 
     async fn wait_for(&self, other: TxnId) -> Result<()> {
-        let locks = &self.txn.engine.locks;
-        locks.acquire(self.txn.owner, &Object::Txn(other), Mode::ENDED, self.txn.wait).await.map(|_| ())
+        self.txn.engine.lock(self.txn.owner, &Object::Txn(other), Mode::ENDED, self.txn.wait).await.map(|_| ())
     }
 }
 

@@ -7,8 +7,12 @@ fn row(key: u8) -> Object {
     Object::row(TabletId(1), &Key(Box::new([key])))
 }
 
-async fn take(locks: &Locks, owner: u64, object: &Object, mode: RowLock) -> Result<Acquired> {
-    locks.acquire(Owner(owner), object, mode.into(), WAIT).await
+fn owner(number: u64) -> Owner {
+    Owner::new(number, number as i32)
+}
+
+async fn take(locks: &Locks, number: u64, object: &Object, mode: RowLock) -> Result<Acquired> {
+    locks.acquire(owner(number), object, mode.into(), WAIT).await
 }
 
 #[tokio::test]
@@ -24,12 +28,12 @@ async fn shared_modes_share_and_exclusive_ones_wait() {
         tokio::task::yield_now().await;
     }
     // Fair: a reader that comes after the waiting writer does not overtake it.
-    let refused = locks.acquire(Owner(4), &row(1), RowLock::Share.into(), WaitPolicy::Fail).await;
+    let refused = locks.acquire(owner(4), &row(1), RowLock::Share.into(), WaitPolicy::Fail).await;
     assert!(matches!(refused, Err(Error::LockNotAvailable(_))));
-    locks.release_all(Owner(1));
-    locks.release_all(Owner(2));
+    locks.release_all(owner(1));
+    locks.release_all(owner(2));
     assert_eq!(writer.await.unwrap().unwrap(), Acquired::Waited);
-    locks.release_all(Owner(3));
+    locks.release_all(owner(3));
     assert_eq!(locks.held_count(), 0);
     assert!(locks.table.lock().entries.is_empty());
 }
@@ -54,8 +58,8 @@ async fn the_youngest_of_a_cycle_is_refused() {
             tokio::spawn(async move { take(&locks, second, &object, RowLock::Update).await })
         };
         let (victim, survivor) = if youngest_last { (closing, waiting) } else { (waiting, closing) };
-        assert!(matches!(victim.await.unwrap(), Err(Error::Deadlock)));
-        locks.release_all(Owner(2));
+        assert!(matches!(victim.await.unwrap(), Err(Error::Deadlock(_))));
+        locks.release_all(owner(2));
         assert_eq!(survivor.await.unwrap().unwrap(), Acquired::Waited);
     }
 }
@@ -72,8 +76,8 @@ async fn two_upgrades_deadlock_and_one_survives() {
     while locks.waiting_count() == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(matches!(take(&locks, 2, &row(1), RowLock::Update).await, Err(Error::Deadlock)));
-    locks.release_all(Owner(2));
+    assert!(matches!(take(&locks, 2, &row(1), RowLock::Update).await, Err(Error::Deadlock(_))));
+    locks.release_all(owner(2));
     assert_eq!(first.await.unwrap().unwrap(), Acquired::Held);
 }
 
@@ -82,12 +86,12 @@ async fn a_dropped_wait_leaves_the_queue_and_a_late_one_times_out() {
     let locks = Locks::new(100);
     take(&locks, 1, &row(1), RowLock::Update).await.unwrap();
     let limit = Duration::from_millis(5);
-    let late = locks.acquire(Owner(2), &row(1), RowLock::Update.into(), WaitPolicy::Wait(Some(limit))).await;
+    let late = locks.acquire(owner(2), &row(1), RowLock::Update.into(), WaitPolicy::Wait(Some(limit))).await;
     assert!(matches!(late, Err(Error::LockTimeout(_))));
     assert_eq!(locks.waiting_count(), 0);
-    let skipped = locks.acquire(Owner(2), &row(1), RowLock::Update.into(), WaitPolicy::Skip).await.unwrap();
+    let skipped = locks.acquire(owner(2), &row(1), RowLock::Update.into(), WaitPolicy::Skip).await.unwrap();
     assert_eq!(skipped, Acquired::Skipped);
-    locks.release_all(Owner(1));
+    locks.release_all(owner(1));
     assert_eq!(take(&locks, 2, &row(1), RowLock::Update).await.unwrap(), Acquired::Granted);
 }
 
@@ -144,7 +148,7 @@ async fn whoever_nothing_stands_in_the_way_of_is_granted_when_a_waiter_gives_up(
     let granted = tokio::time::timeout(Duration::from_secs(5), &mut waiting[2]).await;
     assert_eq!(granted.expect("nothing is in the way").unwrap().unwrap(), Acquired::Waited);
     assert_eq!(locks.waiting_count(), 1);
-    locks.release_all(Owner(1));
+    locks.release_all(owner(1));
     assert_eq!(waiting.remove(0).await.unwrap().unwrap(), Acquired::Waited);
 }
 
@@ -167,10 +171,10 @@ async fn a_cycle_through_somebody_ahead_in_a_queue_is_found() {
         tokio::task::yield_now().await;
     }
     let closing = wait(3, 1, RowLock::KeyShare);
-    assert!(matches!(closing.await.unwrap(), Err(Error::Deadlock)), "3 is the youngest");
-    locks.release_all(Owner(3));
+    assert!(matches!(closing.await.unwrap(), Err(Error::Deadlock(_))), "3 is the youngest");
+    locks.release_all(owner(3));
     assert_eq!(holder.await.unwrap().unwrap(), Acquired::Waited);
-    locks.release_all(Owner(1));
+    locks.release_all(owner(1));
     assert_eq!(ahead.await.unwrap().unwrap(), Acquired::Waited);
 }
 
@@ -180,11 +184,11 @@ async fn thousands_may_wait_for_one_row() {
     let locks = Arc::new(Locks::new(100_000));
     take(&locks, 0, &row(1), RowLock::Update).await.unwrap();
     let waiting: Vec<_> = (1..=8000)
-        .map(|owner| {
+        .map(|number| {
             let locks = locks.clone();
             tokio::spawn(async move {
-                let taken = take(&locks, owner, &row(1), RowLock::Update).await;
-                locks.release_all(Owner(owner));
+                let taken = take(&locks, number, &row(1), RowLock::Update).await;
+                locks.release_all(owner(number));
                 taken
             })
         })
@@ -192,7 +196,7 @@ async fn thousands_may_wait_for_one_row() {
     while locks.waiting_count() < 8000 {
         tokio::task::yield_now().await;
     }
-    locks.release_all(Owner(0));
+    locks.release_all(owner(0));
     for waited in waiting {
         assert_eq!(waited.await.unwrap().unwrap(), Acquired::Waited);
     }
@@ -204,12 +208,12 @@ async fn foreign_locks_are_told_whatever_their_number() {
     let key = |i: u32| Key(i.to_be_bytes().into());
     for i in 0..5000u32 {
         let object = Object::row(TabletId(1 + i % 2), &key(i));
-        locks.acquire(Owner(1 + u64::from(i % 3)), &object, RowLock::Update.into(), WAIT).await.unwrap();
+        locks.acquire(owner(1 + u64::from(i % 3)), &object, RowLock::Update.into(), WAIT).await.unwrap();
     }
     let expected: Vec<Key> = (0..5000).filter(|i| i % 2 == 0 && i % 3 != 0).map(key).collect();
-    assert_eq!(locks.foreign_row_locks(Owner(1), TabletId(1)), expected);
-    for owner in 1..=3 {
-        locks.release_all(Owner(owner));
+    assert_eq!(locks.foreign_row_locks(owner(1), TabletId(1)), expected);
+    for number in 1..=3 {
+        locks.release_all(owner(number));
     }
     assert_eq!(locks.held_count(), 0);
     assert!(locks.table.lock().entries.is_empty());
@@ -221,11 +225,11 @@ async fn who_asked_for_a_table_alone_in_vain_keeps_nobody_out() {
     let locks = Arc::new(Locks::new(100));
     let (table, other) = (Object::Table(ObjectId(7)), Object::Table(ObjectId(8)));
     let alone = || Mode::from(TableLock::AccessExclusive);
-    let ask = |owner, object: &Object, policy| {
+    let ask = |number, object: &Object, policy| {
         let (locks, object) = (locks.clone(), object.clone());
-        async move { locks.acquire(Owner(owner), &object, alone(), policy).await }
+        async move { locks.acquire(owner(number), &object, alone(), policy).await }
     };
-    assert!(locks.try_acquire(Owner(1), &table, TableLock::AccessShare.into()).unwrap());
+    assert!(locks.try_acquire(owner(1), &table, TableLock::AccessShare.into()).unwrap());
     assert!(!locks.is_table_excluded());
     assert!(ask(2, &table, WaitPolicy::Fail).await.is_err());
     assert_eq!(ask(2, &table, WaitPolicy::Skip).await.unwrap(), Acquired::Skipped);
@@ -241,10 +245,75 @@ async fn who_asked_for_a_table_alone_in_vain_keeps_nobody_out() {
     assert_eq!(ask(2, &other, WAIT).await.unwrap(), Acquired::Granted);
     assert!(ask(2, &table, WaitPolicy::Fail).await.is_err());
     assert!(locks.is_table_excluded());
-    locks.release_all(Owner(2));
+    locks.release_all(owner(2));
     assert!(!locks.is_table_excluded());
     assert_eq!(ask(3, &other, WAIT).await.unwrap(), Acquired::Granted);
-    locks.release_all(Owner(3));
-    locks.release_all(Owner(1));
+    locks.release_all(owner(3));
+    locks.release_all(owner(1));
     assert!(!locks.is_table_excluded() && locks.held_count() == 0);
+}
+
+/// Who holds what, who waits, and for whom; rows that nobody waits for are left out.
+#[tokio::test]
+async fn waits_are_told() {
+    let locks = Arc::new(Locks::new(100));
+    let table = Object::Table(ObjectId(7));
+    locks.acquire(owner(1), &table, TableLock::RowExclusive.into(), WAIT).await.unwrap();
+    take(&locks, 1, &row(1), RowLock::NoKeyUpdate).await.unwrap();
+    take(&locks, 1, &row(2), RowLock::Update).await.unwrap();
+    let waits = |number, mode| {
+        let locks = locks.clone();
+        tokio::spawn(async move { take(&locks, number, &row(1), mode).await })
+    };
+    // Goes with the first.
+    take(&locks, 3, &row(1), RowLock::KeyShare).await.unwrap();
+    let second = waits(2, RowLock::Update);
+    while locks.waiting_count() < 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(locks.waits(), [(2, row(1))]);
+    assert_eq!(locks.blockers(2), [1, 3]);
+    assert_eq!(locks.blockers(1), [] as [i32; 0]);
+    let told = |reports: Vec<LockReport>| -> Vec<(i32, Object, &'static str, bool)> {
+        reports.into_iter().map(|told| (told.owner.session, told.object, told.mode, told.granted)).collect()
+    };
+    let expected = [
+        (1, table, "RowExclusiveLock", true),
+        (1, row(1), "ExclusiveLock", true),
+        (2, row(1), "AccessExclusiveLock", false),
+        (3, row(1), "AccessShareLock", true),
+    ];
+    assert_eq!(told(locks.report()), expected);
+    locks.release_all(owner(1));
+    locks.release_all(owner(3));
+    second.await.unwrap().unwrap();
+    assert_eq!(locks.waits(), []);
+    assert_eq!(told(locks.report()), []);
+}
+
+#[tokio::test]
+async fn a_deadlock_tells_its_circle_from_the_refused_one_on() {
+    let locks = Arc::new(Locks::new(100));
+    for number in 1..=3 {
+        take(&locks, number, &row(number as u8), RowLock::Update).await.unwrap();
+    }
+    let waits = |number, key| {
+        let locks = locks.clone();
+        tokio::spawn(async move { take(&locks, number, &row(key), RowLock::Share).await })
+    };
+    let (first, third) = (waits(1, 2), waits(3, 1));
+    while locks.waiting_count() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let second = waits(2, 3);
+    let Err(Error::Deadlock(circle)) = third.await.unwrap() else { panic!("the youngest is refused") };
+    let told: Vec<String> = circle.iter().map(ToString::to_string).collect();
+    let expected = [(3, 1), (1, 2), (2, 3)].map(|(session, by)| {
+        format!("Process {session} waits for RowShareLock on row in tablet 1; blocked by process {by}.")
+    });
+    assert_eq!(told, expected);
+    locks.release_all(owner(3));
+    second.await.unwrap().unwrap();
+    locks.release_all(owner(2));
+    first.await.unwrap().unwrap();
 }

@@ -293,7 +293,7 @@ async fn batches_with_a_key_in_common_are_no_deadlock() {
                 let again = first.insert(&table, &row(199, "again")).await;
                 let ended = match &again {
                     Ok(Inserted::Done) => first.commit().await.map(|_| ()),
-                    _ => Err(Error::Deadlock).inspect_err(|_| first.rollback()),
+                    _ => Err(Error::Deadlock(Vec::new())).inspect_err(|_| first.rollback()),
                 };
                 let second = second.await.unwrap();
                 assert!(ended.is_ok() != second.is_ok(), "{again:?} {second:?}");

@@ -350,7 +350,7 @@ async fn a_cycle_through_marks_is_a_deadlock() {
         tokio::task::yield_now().await;
     }
     let outcome = locked(&f, &mut writer, 1).await;
-    assert!(matches!(outcome, Err(Error::Deadlock)), "{outcome:?}");
+    assert!(matches!(outcome, Err(Error::Deadlock(_))), "{outcome:?}");
     writer.rollback();
     large.await.unwrap().unwrap().commit().await.unwrap();
     assert!(now(&f).is_empty());

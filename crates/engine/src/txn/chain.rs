@@ -48,7 +48,7 @@ impl Txn {
     pub async fn wait_for_lockers(&mut self, table: ObjectId, mode: TableLock, wait: WaitPolicy) -> Result<()> {
         let engine = self.engine.clone();
         for other in engine.locks.holders_against(self.owner, &Object::Table(table), Mode::from(mode)) {
-            engine.locks.wait_for_end(self.owner, other, wait).await?;
+            engine.wait_for_end(self.owner, other, wait).await?;
         }
         let last = engine.order.take_turn().last();
         self.note_met(last);

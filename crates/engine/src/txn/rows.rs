@@ -258,7 +258,7 @@ impl Txn {
         let locks = &self.engine.locks;
         let mut stale = None;
         let place = loop {
-            let acquired = locks.acquire(self.owner, object, Mode::from(mode), wait).await?;
+            let acquired = self.engine.lock(self.owner, object, Mode::from(mode), wait).await?;
             if acquired == Acquired::Skipped {
                 break None;
             }
@@ -287,7 +287,7 @@ impl Txn {
                 locks.release(self.owner, object);
             }
             if let Some(txn) = undecided
-                && locks.acquire(self.owner, &Object::Txn(txn), Mode::ENDED, wait).await? == Acquired::Skipped
+                && self.engine.lock(self.owner, &Object::Txn(txn), Mode::ENDED, wait).await? == Acquired::Skipped
             {
                 break None;
             }
@@ -398,7 +398,14 @@ impl Txn {
     pub(crate) async fn claim_key(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<Option<KnownPlace>> {
         // Before it is looked: if nothing moves until the row is put, no file has the key then, either.
         let known = KnownPlace::in_no_file(tablet.view_id());
-        match self.lock_settled(tablet, key, RowLock::Update, self.wait).await? {
+        let mut place = self.lock_settled(tablet, key, RowLock::Update, WaitPolicy::Skip).await?;
+        if place.is_none() {
+            if self.stands(tablet, key)? {
+                return Ok(None);
+            }
+            place = self.lock_settled(tablet, key, RowLock::Update, self.wait).await?;
+        }
+        match place {
             Some(Place::Hot { stamp, .. } | Place::Cold { stamp, .. }) => {
                 if let Some(version) = self.version_of(stamp) {
                     self.note_met(version);
@@ -409,6 +416,20 @@ impl Txn {
             Some(Place::Deleted { stamp }) => self.check_unchanged(stamp, "delete").map(|()| Some(known)),
             _ => Ok(Some(known)),
         }
+    }
+
+    /// Whether a committed row has the key, and whoever has locked it has changed nothing: there is nothing to wait for.
+    fn stands(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
+        let place = {
+            let _latch = tablet.latch.read();
+            tablet.find(key, self.id, &*self.engine.txns)?
+        };
+        let (Place::Hot { stamp, .. } | Place::Cold { stamp, .. }) = place else { return Ok(false) };
+        let Some(version) = self.version_of(stamp) else { return Ok(false) };
+        self.note_met(version);
+        // It is read without a lock that would keep it there.
+        self.note_key(tablet.id, key);
+        Ok(true)
     }
 
     /// Logs and applies the newest version of a key whose lock is held. `known`: where the row was under that lock.

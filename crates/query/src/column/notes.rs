@@ -3,8 +3,8 @@
 //! Only a plan that is told has notes, so others do not pay for texts. An operator and its note have the same number
 //! ([`basalt_exec::plan::Plan::Noted`]).
 
+use crate::explain::words::words_of;
 use crate::optimize::node::{JoinKind, Key, Node, Op};
-use crate::pgcatalog::expression_text;
 use crate::plan::{AggregateCall, ColId, Query, SetColumn, SortKey, WindowCall, WindowFunction};
 use crate::session::names::quote_identifier;
 use crate::system::SystemContext;
@@ -14,9 +14,6 @@ use basalt_expr::window::{Edge, Ranking};
 use basalt_types::{ColumnId, DataType, TableDef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A longer text is cut.
-const TEXT_CHARS_MAX: usize = 300;
 
 /// What is said of one operator.
 pub(crate) struct Note {
@@ -284,20 +281,15 @@ impl Notes {
 
     /// As PostgreSQL would write it; what has no text of its own by the columns that it is made of.
     fn text(&self, expr: &Expr) -> String {
-        let mut words = Vec::new();
-        let mut column = |word: String, ty| {
-            words.push(word);
-            Expr::Column { index: words.len() - 1, ty }
-        };
+        let mut names = Vec::new();
         let placed = expr.clone().rewrite(&mut |node| match node {
-            Expr::Hole { id, ty } => column(self.names.get(&id).cloned().unwrap_or_else(|| format!("column {id}")), ty),
-            Expr::Param { index, ty } => column(format!("${}", index + 1), ty),
+            Expr::Hole { id, ty } => {
+                names.push(self.names.get(&id).cloned().unwrap_or_else(|| format!("column {id}")));
+                Expr::Column { index: names.len() - 1, ty }
+            }
             other => other,
         });
-        match expression_text(&self.system, &words, &placed) {
-            Some(text) => shortened(&text),
-            None => format!("expression of {}", words.join(", ")),
-        }
+        words_of(&self.system, &names, &placed)
     }
 }
 
@@ -324,16 +316,6 @@ fn each_op<'n>(node: &'n Node, each: &mut impl FnMut(&'n Op)) {
     node.inputs().into_iter().for_each(|input| each_op(input, each));
 }
 
-/// On one line, and not longer than anybody reads.
-fn shortened(text: &str) -> String {
-    let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    let line = line.trim();
-    match line.char_indices().nth(TEXT_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_string(),
-    }
-}
-
 /// An operation, so that it can stand in another.
 fn in_parens(text: String) -> String {
     let is_call = text.ends_with(')') && !text.split('(').next().unwrap_or_default().contains(' ');
@@ -350,11 +332,5 @@ mod tests {
         assert_eq!(in_parens("sum(a + b)".into()), "sum(a + b)");
         assert_eq!(in_parens("a + f(b)".into()), "(a + f(b))");
         assert_eq!(in_parens("t.a".into()), "t.a");
-    }
-
-    #[test]
-    fn long_texts_are_cut_and_stand_on_one_line() {
-        assert_eq!(shortened("\nCASE\n    WHEN a THEN b\nEND"), "CASE WHEN a THEN b END");
-        assert_eq!(shortened(&"ä".repeat(1000)).chars().count(), TEXT_CHARS_MAX + 1);
     }
 }

@@ -1,8 +1,8 @@
 //! Who is connected and with which settings.
 
-use super::relations;
 use super::rows::{Rows, inet, int4, int8, micros, oid, oids, opt_text, text, texts, yes};
 use super::{Fill, SystemContext};
+use super::{locks, relations};
 use crate::error::SqlError;
 use basalt_types::Datum;
 
@@ -15,7 +15,7 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "pg_settings" => pg_settings,
         "pg_cursors" => pg_cursors,
         "pg_prepared_statements" => pg_prepared_statements,
-        "pg_locks" => pg_locks,
+        "pg_locks" => locks::pg_locks,
         _ => return None,
     })
 }
@@ -23,11 +23,16 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
 /// Statements of others are shown to superusers alone.
 fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
     let superuser = system.catalog.role_named(&system.user).is_some_and(|role| role.superuser);
+    let lock_waits = locks::wait_events(system);
     for session in system.db.sessions() {
         let database = system.catalog.database_named(&session.database).map_or(0, |database| database.id.0);
         let client = session.client_addr;
         let visible = superuser || session.user == system.user;
-        let waits = visible && session.queries_queued > 0;
+        let waits = match lock_waits.get(&session.pid) {
+            _ if !visible => None,
+            Some(lock) => Some(("Lock", *lock)),
+            None => (session.queries_queued > 0).then_some(("QueryGroup", "Admission")),
+        };
         rows.push([
             ("datid", oid(database)),
             ("datname", text(&session.database)),
@@ -41,8 +46,8 @@ fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
             ("xact_start", micros(session.transaction_micros)),
             ("query_start", micros(session.statement_micros)),
             ("state_change", micros(session.statement_micros)),
-            ("wait_event_type", opt_text(waits.then_some("QueryGroup"))),
-            ("wait_event", opt_text(waits.then_some("Admission"))),
+            ("wait_event_type", opt_text(waits.map(|(kind, _)| kind))),
+            ("wait_event", opt_text(waits.map(|(_, event)| event))),
             ("state", if visible { text(session.state) } else { Datum::Null }),
             ("query", text(if visible { &session.query } else { "<insufficient privilege>" })),
             ("backend_type", text("client backend")),
@@ -110,23 +115,6 @@ fn pg_cursors(system: &SystemContext, rows: &mut Rows) -> Result {
             ("is_binary", yes(cursor.binary)),
             ("is_scrollable", yes(cursor.scrolls)),
             ("creation_time", micros(Some(cursor.made_micros))),
-        ])?;
-    }
-    Ok(())
-}
-
-/// What every running transaction holds: its own virtual transaction.
-fn pg_locks(system: &SystemContext, rows: &mut Rows) -> Result {
-    for session in system.db.sessions().into_iter().filter(|session| session.transaction_micros.is_some()) {
-        let transaction = format!("{}/0", session.pid);
-        rows.push([
-            ("locktype", text("virtualxid")),
-            ("virtualxid", text(&transaction)),
-            ("virtualtransaction", text(&transaction)),
-            ("pid", int4(session.pid)),
-            ("mode", text("ExclusiveLock")),
-            ("granted", yes(true)),
-            ("fastpath", yes(true)),
         ])?;
     }
     Ok(())

@@ -16,7 +16,7 @@ use basalt_types::{ColumnDef, DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
 /// `pg_get_indexdef`: the whole index, or one of its columns (from 1).
-pub(super) fn index(system: &SystemContext, oid: u32, column: i32, pretty: bool) -> Option<String> {
+pub(crate) fn index(system: &SystemContext, oid: u32, column: i32, pretty: bool) -> Option<String> {
     let Relation::Index(table, index) = relations::by_oid(&system.catalog, oid)? else { return None };
     if column != 0 {
         let number = usize::try_from(column).unwrap_or(usize::MAX);

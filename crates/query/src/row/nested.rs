@@ -5,7 +5,7 @@ use super::access::{Access, Part, Places};
 use super::covered::Covered;
 use super::shape::{Lens, Shape};
 use super::totals::{Adding, Totals};
-use super::{Explained, RowOut, RowRun, Tried};
+use super::{RowOut, RowRun, Tried};
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{LIMIT, OFFSET, row_count};
 use basalt_engine::{
@@ -63,7 +63,7 @@ pub(super) struct Step {
     /// They have all that is needed of the rows.
     covered: Option<Covered>,
     /// Where its columns begin in the frame.
-    base: usize,
+    pub base: usize,
     /// Behind them come the tablet, the key and the stamp of the row.
     pub identified: bool,
     /// The other side of a left join.
@@ -110,18 +110,9 @@ impl Step {
         self.lens.columns.len() + if self.identified { IDENTITY } else { 0 }
     }
 
-    fn title(&self) -> String {
-        let Access { index, prefix, whole, direction, .. } = &self.access;
-        let only = if self.covered.is_some() { "Index Only " } else { "" };
-        let table = &self.lens.table.name;
-        let by = index.as_ref().map_or(String::new(), |index| format!(" by {}", index.name));
-        let backwards = if *direction == Direction::Descending { " Backward" } else { "" };
-        let many = prefix.iter().any(|part| matches!(part, Part::Many(_)));
-        match (whole, many) {
-            (true, false) => format!("{only}Point Get on {table}{by}"),
-            (true, true) => format!("{only}Point Gets on {table}{by}"),
-            (false, _) => format!("{only}Key Range{backwards} on {table}{by}"),
-        }
+    /// Whether an index's entries are all that is read.
+    pub fn is_covered(&self) -> bool {
+        self.covered.is_some()
     }
 }
 
@@ -670,21 +661,6 @@ impl Nested {
             };
             step.covered = Covered::of(index, &step.lens.table, &columns);
         }
-    }
-
-    pub fn explained(&self) -> Explained {
-        let mut steps: Vec<Explained> = self.steps.iter().map(|step| Explained::leaf(step.title())).collect();
-        let mut plan = match steps.len() {
-            0 => Explained::leaf("Result".into()),
-            1 => steps.remove(0),
-            _ => Explained { title: "Nested Loop".into(), inputs: steps },
-        };
-        match &self.top {
-            Top::Rows { keys, .. } if !keys.is_empty() => plan = plan.above("Sort"),
-            Top::Totals(_) => plan = plan.above("Aggregate"),
-            Top::Rows { .. } | Top::Direct(_) => {}
-        }
-        if self.limit.is_some() || self.offset.is_some() { plan.above("Limit") } else { plan }
     }
 
     /// Constants are computed in this order.

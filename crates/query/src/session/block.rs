@@ -189,6 +189,7 @@ impl Session {
                 isolation: self.block.engine_isolation(),
                 synchronous_commit: self.settings.effective().synchronous_commit,
                 session_version: self.version,
+                session: self.pid,
             }));
         }
         let timeout = self.settings.effective().lock_timeout;

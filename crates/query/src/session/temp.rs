@@ -100,8 +100,12 @@ impl Session {
 
 /// Waits for others that read the tables: superusers may.
 async fn drop_schema(engine: &Arc<Engine>, namespace: ObjectId) -> Result<()> {
-    let options =
-        TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit: false, session_version: Version::ZERO };
+    let options = TxnOptions {
+        isolation: Isolation::ReadCommitted,
+        synchronous_commit: false,
+        session_version: Version::ZERO,
+        session: 0,
+    };
     let mut txn = engine.begin(options);
     let tables = txn.catalog();
     let tables = tables.tables.values().filter(|table| table.namespace == namespace).map(|table| table.id);

@@ -3,20 +3,23 @@
 use super::define::{exists, skipping};
 use super::resolve;
 use super::rows::text_rows;
-use crate::bind::{BoundWith, InsertSource, RowSource, Write};
+use crate::bind::point::{asks_more, point_query};
+use crate::bind::{BoundWith, InsertSource, PointAccess, RowSource, Write};
 use crate::error::{Result, SqlError};
 use crate::explain::document::{self, Object, Value, quoted};
 use crate::explain::{Fact, Shown, Step};
 use crate::plan::{HeldRows, Plan, Query};
-use crate::row::{Explained, RowPlan};
+use crate::row::{RowPlan, point_get};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn, StreamSource};
 use crate::session::params::Given;
 use crate::session::prepared::Bound;
 use crate::syntax::{Definition, ExplainFormat, ExplainOptions, Name, Rows, Statement, Utility};
+use crate::system::SystemContext;
 use arrow_array::RecordBatch;
 use basalt_expr::EvalContext;
-use basalt_types::DataType;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, TableDef};
 use std::sync::Arc;
 
 /// What a client is told about the result.
@@ -244,10 +247,11 @@ async fn of_bound(
     analyze: bool,
 ) -> Result<(Vec<Step>, Option<usize>)> {
     match bound {
-        Bound::Query(query) => match crate::bind::point::point_query(query, eval) {
+        Bound::Query(query) => match point_query(query, eval) {
             Some(point) => {
                 point.check_constants(eval)?;
-                let get = Step::new(format!("Point Get on {}", point.table.name));
+                let beside = asks_more(&point.filter, point.access.key.len()).then_some(&point.filter);
+                let get = of_point(&point.table, &point.access, beside, eval)?;
                 let step = match point.lock {
                     Some(_) => Step::over("Lock Rows", vec![get]),
                     None => get,
@@ -318,11 +322,16 @@ async fn by_rows_or_not(
 
 fn of_row_plan(plan: &RowPlan, eval: &EvalContext) -> Result<Step> {
     plan.exprs().into_iter().try_for_each(|expr| expr.check_constants(eval))?;
-    Ok(of_explained(plan.explained()))
+    Ok(plan.explained(system_of(eval)?))
 }
 
-fn of_explained(plan: Explained) -> Step {
-    Step::over(plan.title, plan.inputs.into_iter().map(of_explained).collect())
+fn of_point(table: &TableDef, access: &PointAccess, beside: Option<&Expr>, eval: &EvalContext) -> Result<Step> {
+    let key: Vec<&Expr> = access.key.iter().collect();
+    Ok(point_get(table, &key, beside, system_of(eval)?))
+}
+
+fn system_of(eval: &EvalContext) -> Result<&SystemContext> {
+    SystemContext::of(eval).ok_or_else(|| SqlError::internal("EXPLAIN outside of a session"))
 }
 
 /// The commands of WITH are not run for EXPLAIN: what they would give is taken as no rows.
@@ -354,7 +363,10 @@ async fn of_write(session: &mut Session, write: &Write, eval: &Arc<EvalContext>)
                     None => of_query(session, query, eval, false).await?.0,
                 }
             }
-            RowSource::Point(_) => vec![Step::new(format!("Point Get on {table}"))],
+            RowSource::Point(point) => {
+                let beside = point.beside_key.as_ref().map(|_| &point.filter);
+                vec![of_point(&modify.table, &point.access, beside, eval)?]
+            }
         },
         Write::Read(query) => of_query(session, query.clone(), eval, false).await?.0,
     };

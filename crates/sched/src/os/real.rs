@@ -1,7 +1,7 @@
 //! The operating system itself. The only place that calls it directly.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use super::{Clock, DirEntry, File, FileSystem, Load, OpenMode, Random};
+use super::{Clock, DirEntry, File, FileSystem, Load, OpenMode, ProcessorTimes, Random};
 use std::fs;
 use std::io;
 use std::num::NonZeroU64;
@@ -184,6 +184,8 @@ impl Random for RealRandom {
 pub struct RealLoad {
     /// `None`: another system, or a part of one.
     threads: Option<fs::File>,
+    /// Times of all processors; `None` as above.
+    times: Option<fs::File>,
     processors: usize,
 }
 
@@ -191,7 +193,8 @@ impl RealLoad {
     pub fn new() -> RealLoad {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let has_all = online(&fs::read_to_string("/proc/stat").unwrap_or_default()) == processors;
-        RealLoad { threads: fs::File::open("/proc/loadavg").ok().filter(|_| has_all), processors }
+        let open = |path: &str| fs::File::open(path).ok().filter(|_| has_all);
+        RealLoad { threads: open("/proc/loadavg"), times: open("/proc/stat"), processors }
     }
 
     /// The caller's own among them.
@@ -206,6 +209,15 @@ impl RealLoad {
 fn runnable(loadavg: &str) -> Option<usize> {
     let runnable = loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()?;
     (runnable > 0).then_some(runnable)
+}
+
+/// Of `cpu  1 2 3 4 5 …`, whose fourth and fifth number tell of idle time and of waiting for a disk. Guests' time, from
+/// the ninth on, is within the first two.
+fn processor_times(stat: &str) -> Option<ProcessorTimes> {
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> =
+        line.split_ascii_whitespace().take(8).map(|ticks| ticks.parse().ok()).collect::<Option<_>>()?;
+    Some(ProcessorTimes { idle: ticks.get(3)? + ticks.get(4)?, all: ticks.iter().sum() })
 }
 
 /// Processors that are there: each has a line `cpu0 …` in /proc/stat.
@@ -225,6 +237,12 @@ impl Load for RealLoad {
     fn is_full(&self) -> bool {
         self.runnable().is_some_and(|runnable| runnable > self.processors)
     }
+
+    fn times(&self) -> Option<ProcessorTimes> {
+        let mut bytes = [0; 256];
+        let read = self.times.as_ref()?.read_at(&mut bytes, 0).ok()?;
+        processor_times(std::str::from_utf8(&bytes[..read]).ok()?)
+    }
 }
 
 #[cfg(test)]
@@ -236,6 +254,11 @@ mod tests {
         assert_eq!(runnable("0.48 1.37 1.74 2/137 10918\n"), Some(2));
         for odd in ["", "0.48 1.37 1.74", "0.48 1.37 1.74 2 10918", "0.48 1.37 1.74 x/137 10918", "0.0 0.0 0.0 0/0 0"] {
             assert_eq!(runnable(odd), None, "{odd}");
+        }
+        let times = processor_times("cpu  10 20 30 400 5 6 0 1 99 99\ncpu0 1 2 3 4 5\n");
+        assert_eq!(times, Some(ProcessorTimes { idle: 405, all: 472 }));
+        for odd in ["", "cpu0 1 2 3 4 5", "cpu  1 2 3 4", "cpu  1 2 3 x 5"] {
+            assert_eq!(processor_times(odd), None, "{odd}");
         }
         assert_eq!(online("cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\ncpufreq 1\n"), 2);
     }

@@ -456,6 +456,10 @@ impl Load for FullFor {
     fn is_full(&self) -> bool {
         self.asked.fetch_add(1, Ordering::SeqCst) < self.times
     }
+
+    fn times(&self) -> Option<basalt_sched::ProcessorTimes> {
+        None
+    }
 }
 
 #[test]

@@ -250,3 +250,78 @@ fn a_recursion_tells_its_rounds() -> Result<()> {
     ensure!(told.iter().any(|line| line.contains("Scan on sites") && line.contains("actual rows=100")), "{told:#?}");
     Ok(())
 }
+
+/// How rows are reached, and what is asked of them besides, in words of the query.
+#[test]
+fn row_plans_tell_their_conditions() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE t (a int, b int, \"C d\" text, e numeric, PRIMARY KEY (a, b))")?;
+    wire.run("CREATE INDEX t_lower ON t (lower(\"C d\"), b); CREATE TABLE u (id int PRIMARY KEY, a int, b int)")?;
+    let cases: [(&str, &[&str]); 9] = [
+        (
+            "SELECT e FROM t WHERE a = 1 AND b = 2 AND \"C d\" = 'x'",
+            &["Point Get on t", "  Index Cond: a = 1 AND b = 2", "  Filter: \"C d\" = 'x'"],
+        ),
+        (
+            "SELECT e FROM t WHERE a = 1 AND b > 2 AND b <= 7 AND e * 2 > 5 ORDER BY b LIMIT 3",
+            &[
+                "Limit",
+                "  ->  Key Range on t",
+                "        Index Cond: a = 1 AND b > 2 AND b <= 7",
+                "        Filter: e * 2 > 5",
+            ],
+        ),
+        (
+            "SELECT e FROM t WHERE a IN (1, 2) AND b = ANY ('{3,4}'::int[]) ORDER BY e DESC, b",
+            &[
+                "Sort",
+                "  Sort Key: e DESC, b",
+                "  ->  Point Gets on t",
+                "        Index Cond: a IN (1, 2) AND b = ANY ('{3,4}')",
+            ],
+        ),
+        (
+            "SELECT e FROM t WHERE lower(\"C d\") = 'x' AND b < 4",
+            &["Key Range on t by t_lower", "  Index Cond: lower(\"C d\") = 'x' AND b < 4"],
+        ),
+        (
+            "SELECT u.id, t.e FROM u LEFT JOIN t ON t.a = u.a AND t.b = u.b AND t.e > 1 WHERE u.id = 5",
+            &[
+                "Nested Loop",
+                "  ->  Point Get on u",
+                "        Index Cond: u.id = 5",
+                "  ->  Point Get on t",
+                "        Index Cond: t.a = u.a AND t.b = u.b",
+                "        Join Filter: t.e > 1",
+            ],
+        ),
+        (
+            "SELECT x.id FROM u x JOIN u y ON y.id = x.a WHERE x.id = 5",
+            &[
+                "Nested Loop",
+                "  ->  Point Get on u",
+                "        Index Cond: u.id = 5",
+                "  ->  Point Get on u u_1",
+                "        Index Cond: u_1.id = u.a",
+            ],
+        ),
+        (
+            "SELECT count(*) FROM u WHERE id = 5 OR id = 6",
+            &["Aggregate", "  ->  Point Gets on u", "        Index Cond: id IN (5, 6)"],
+        ),
+        (
+            "UPDATE t SET e = 1 WHERE a = 1 AND b = 2 AND e < 0",
+            &["Update on t", "  ->  Point Get on t", "        Index Cond: a = 1 AND b = 2", "        Filter: e < 0"],
+        ),
+        ("DELETE FROM u WHERE id = 5", &["Delete on u", "  ->  Point Get on u", "        Index Cond: id = 5"]),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(lines(&mut wire, &format!("EXPLAIN (COSTS OFF) {sql}"))?, expected, "{sql}");
+    }
+    // Parameters by their numbers.
+    wire.run("PREPARE p (int) AS SELECT e FROM t WHERE a = $1 AND b > $1 + 1")?;
+    let told = lines(&mut wire, "EXPLAIN EXECUTE p (3)")?;
+    assert_eq!(told, ["Key Range on t", "  Index Cond: a = $1 AND b > $1 + 1"]);
+    Ok(())
+}

@@ -35,3 +35,4 @@ mod terminate;
 mod torture;
 mod tpcc;
 mod tpch;
+mod waits;

@@ -36,7 +36,7 @@ fn start(seed: u64, shapes: &[(&str, Shape)]) -> (Arc<Engine>, Vec<Arc<TableDef>
 
 fn begin(engine: &Arc<Engine>, repeatable_read: bool) -> Txn {
     let isolation = if repeatable_read { Isolation::RepeatableRead } else { Isolation::ReadCommitted };
-    let options = TxnOptions { isolation, synchronous_commit: true, session_version: Version::ZERO };
+    let options = TxnOptions { isolation, synchronous_commit: true, session_version: Version::ZERO, session: 0 };
     engine.begin(options)
 }
 
@@ -163,7 +163,7 @@ fn transfers_keep_the_sum_that_every_scan_sees() {
             });
             match outcome {
                 Ok(_) => done.fetch_add(1, Ordering::Relaxed),
-                Err(Error::Serialization(_) | Error::Deadlock) => refused.fetch_add(1, Ordering::Relaxed),
+                Err(Error::Serialization(_) | Error::Deadlock(_)) => refused.fetch_add(1, Ordering::Relaxed),
                 Err(error) => panic!("transfer: {error:?}"),
             };
         }

@@ -8,7 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn options() -> TxnOptions {
-    TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit: true, session_version: Version::ZERO }
+    TxnOptions {
+        isolation: Isolation::ReadCommitted,
+        synchronous_commit: true,
+        session_version: Version::ZERO,
+        session: 0,
+    }
 }
 
 fn start(machine: &Machine) -> (Arc<Engine>, Arc<TableDef>) {

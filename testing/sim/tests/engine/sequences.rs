@@ -44,6 +44,7 @@ fn begin(engine: &Arc<Engine>) -> basalt_engine::Txn {
         isolation: Isolation::ReadCommitted,
         synchronous_commit: true,
         session_version: Version::ZERO,
+        session: 0,
     })
 }
 

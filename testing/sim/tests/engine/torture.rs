@@ -133,7 +133,7 @@ fn create_tables(engine: &Arc<Engine>) {
 }
 
 fn options(synchronous_commit: bool, session_version: Version) -> TxnOptions {
-    TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit, session_version }
+    TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit, session_version, session: 0 }
 }
 
 /// Load until the power fails.

@@ -126,6 +126,7 @@ impl Writers {
                 isolation: Isolation::ReadCommitted,
                 synchronous_commit: false,
                 session_version: Version::ZERO,
+                session: 0,
             };
             let mut txn = self.engine.begin(options);
             let changed = self.change(&mut txn, &mut random).await;
@@ -134,7 +135,7 @@ impl Writers {
                     txn.commit().await.unwrap();
                     self.committed.fetch_add(1, Ordering::Relaxed);
                 }
-                Ok(()) | Err(Error::Deadlock | Error::DuplicateKey { .. }) => txn.rollback(),
+                Ok(()) | Err(Error::Deadlock(_) | Error::DuplicateKey { .. }) => txn.rollback(),
                 Err(error) => panic!("{error}"),
             }
             tokio::time::sleep(Duration::from_micros(200)).await;
@@ -384,7 +385,7 @@ async fn who_wrote_by_an_earlier_catalog_is_waited_for() {
     tokio::pin!(wait);
     assert!(futures::poll!(&mut wait).is_pending());
     let refused = writer.lock_table(table.id, TableLock::ShareRowExclusive, WAIT).await;
-    assert!(matches!(refused, Err(Error::Deadlock)), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Deadlock(_))), "{refused:?}");
     let mut limited = f.begin();
     let all = limited.wait_for_lockers(table.id, TableLock::AccessExclusive, WaitPolicy::Wait(Some(Duration::ZERO)));
     assert!(matches!(all.await, Err(Error::LockTimeout(_))));

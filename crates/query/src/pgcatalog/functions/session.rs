@@ -3,7 +3,7 @@
 use super::{Other, system, text_arg, text_or_null};
 use crate::notify::Notification;
 use crate::pgcatalog::names::Scope;
-use crate::pgcatalog::rows;
+use crate::pgcatalog::{locks, rows};
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
 use basalt_expr::functions::{CallInfo, Kernel, ScalarKernel, SetKernel};
@@ -103,7 +103,13 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         // No log comes from elsewhere.
         ("pg_last_wal_receive_lsn" | "pg_last_wal_replay_lsn", _) => |_, _| Ok(Datum::Null),
         ("txid_current_if_assigned", _) => |_, _| Ok(Datum::Null),
-        ("pg_blocking_pids", _) => |_, _| array_value::encode(&DataType::Int4, &[]),
+        ("pg_blocking_pids", _) => |args, info| {
+            let Some(Datum::I32(pid)) = args.first() else {
+                return Err(Error::internal(format!("no process id: {args:?}")));
+            };
+            let blockers: Vec<Datum> = locks::blockers(system(info)?, *pid).into_iter().map(Datum::I32).collect();
+            array_value::encode(&DataType::Int4, &blockers)
+        },
         _ => return None,
     })
 }

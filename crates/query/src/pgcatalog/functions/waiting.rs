@@ -68,7 +68,11 @@ fn key(args: &[Datum], system: &SystemContext) -> Result<AdvisoryKey> {
 }
 
 fn told(error: SqlError) -> Error {
-    Error::new(error.sqlstate, error.message)
+    let told = Error::new(error.sqlstate, error.message);
+    match error.detail {
+        Some(detail) => told.with_detail(detail),
+        None => told,
+    }
 }
 
 /// Drives `work` on this thread; 0A000 where that would stop everything else.

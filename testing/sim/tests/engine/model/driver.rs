@@ -277,7 +277,7 @@ impl Driver {
 
     fn begin(&self, repeatable_read: bool, synchronous: bool) -> OpenTxn {
         let isolation = if repeatable_read { Isolation::RepeatableRead } else { Isolation::ReadCommitted };
-        let options = TxnOptions { isolation, synchronous_commit: synchronous, session_version: self.last };
+        let options = TxnOptions { isolation, synchronous_commit: synchronous, session_version: self.last, session: 0 };
         let txn = self.engine().begin(options);
         OpenTxn {
             snapshot: txn.read().at().snapshot,
