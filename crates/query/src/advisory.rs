@@ -7,7 +7,7 @@
 
 use crate::error::{Result, SqlError};
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 use std::fmt;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -123,40 +123,41 @@ impl Table {
         }
     }
 
-    /// Whether `pid` waits, over any number of others, for itself.
-    /// If so, how those wait who are in between, a line each.
+    /// Whether `pid` waits, over any number of others, for itself; if so, how those wait who are in between, a line each.
     fn circle_through(&self, pid: i32) -> Option<Vec<String>> {
-        let mut waits: HashMap<i32, Vec<(i32, String)>> = HashMap::new();
+        let mut waits: HashMap<i32, Vec<(AdvisoryKey, &Entry, &Waiter)>> = HashMap::new();
         for (key, entry) in &self.entries {
             for waiter in &entry.queue {
-                let what = format!("Process {} waits for {} on {key}", waiter.pid, mode_name(waiter.exclusive));
-                let blockers = entry.blockers(waiter.pid, waiter.exclusive, waiter.ticket).into_iter();
-                let told = blockers.map(|by| (by, format!("{what}; blocked by process {by}.")));
-                waits.entry(waiter.pid).or_default().extend(told);
+                waits.entry(waiter.pid).or_default().push((*key, entry, waiter));
             }
         }
-        // Who was met, how it waits, and who waits for it: an index.
-        let mut met: Vec<(i32, &str, Option<usize>)> = Vec::new();
-        let mut seen = HashSet::new();
-        let mut at = None;
+        // How each session was met: the one that waits for it, and for what.
+        let mut met: HashMap<i32, (i32, AdvisoryKey, bool)> = HashMap::new();
+        let mut open = vec![pid];
+        while let Some(from) = open.pop() {
+            for (key, entry, waiter) in waits.get(&from).into_iter().flatten() {
+                for by in entry.blockers(from, waiter.exclusive, waiter.ticket) {
+                    if let hash_map::Entry::Vacant(new) = met.entry(by) {
+                        new.insert((from, *key, waiter.exclusive));
+                        open.push(by);
+                    }
+                }
+            }
+            if met.contains_key(&pid) {
+                break;
+            }
+        }
+        let mut lines = Vec::new();
+        let mut by = pid;
         loop {
-            let from = at.map_or(pid, |at: usize| met[at].0);
-            for (by, told) in waits.get(&from).into_iter().flatten() {
-                if seen.insert(*by) {
-                    met.push((*by, told, at));
-                }
-                if *by == pid {
-                    let last = std::iter::successors(met.len().checked_sub(1), |at| met[*at].2);
-                    let mut lines: Vec<String> = last.map(|at| met[at].1.to_string()).collect();
-                    lines.reverse();
-                    return Some(lines);
-                }
+            let (from, key, exclusive) = met.get(&by)?;
+            let mode = mode_name(*exclusive);
+            lines.push(format!("Process {from} waits for {mode} on {key}; blocked by process {by}."));
+            by = *from;
+            if by == pid {
+                lines.reverse();
+                return Some(lines);
             }
-            let next = at.map_or(0, |at| at + 1);
-            if next >= met.len() {
-                return None;
-            }
-            at = Some(next);
         }
     }
 }

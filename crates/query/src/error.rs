@@ -197,7 +197,7 @@ impl From<basalt_engine::Error> for SqlError {
                 let waits: Vec<String> = waits.iter().map(ToString::to_string).collect();
                 return SqlError::new("40P01", error.to_string())
                     .with_detail(waits.join("\n"))
-                    .with_hint("The transaction might succeed if retried; basalt.query_log has the statements.");
+                    .with_hint("The transaction might succeed if retried.");
             }
             Error::SnapshotTooOld => "72000",
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => "55P03",

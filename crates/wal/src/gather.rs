@@ -19,6 +19,7 @@
 use crate::log::{Shared, State, WriterState};
 use crate::writer::EAGER_BYTES;
 use basalt_sched::ProcessorTimes;
+use basalt_sched::os::Load;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -129,7 +130,6 @@ impl Gather {
             return;
         }
         let begin = shared.os.clock.monotonic();
-        self.groups.look(begin, self.seen_of_late, || MutexGuard::unlocked(state, || shared.os.load.times()));
         let waiting = shared.waiters.count();
         let after = |wait: Duration| self.sync_end + wait;
         let gather_max = shared.config.gather_max;
@@ -157,11 +157,12 @@ impl Gather {
     }
 
     /// At the end of a sync, how many waited and how many of them it served. Of a crowd before, most may come again.
-    pub fn saw(&mut self, waiting: usize, served: usize) {
-        self.groups.served += served;
+    pub fn saw(&mut self, waiting: usize, served: usize, load: &dyn Load) {
         let at_once = waiting.max(served);
         self.seen_at_once = at_once;
         self.seen_of_late = at_once.max(self.seen_of_late - self.seen_of_late.div_ceil(8));
+        self.groups.served += served;
+        self.groups.look(self.sync_end, self.seen_of_late, || load.times());
     }
 
     /// A gathering pays if those who came save more time (a sync each) than the others lost.
@@ -180,46 +181,88 @@ struct Groups {
     served: usize,
     syncs: u32,
     syncing: Duration,
-    /// As many as one of two groups has.
-    half: Option<usize>,
-    /// How often two groups were decided for, one after the other.
-    looks: u32,
+    state: Grouping,
+    /// The processors' times are not to be had.
+    is_blind: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Grouping {
+    /// Two groups are not tried for so many looks.
+    One { barred: u32 },
+    /// As many as one of two groups has; commits a second when there was one group, and looks since.
+    Two { half: usize, rate_before: f64, looks: u32 },
+}
+
+impl Default for Grouping {
+    fn default() -> Grouping {
+        Grouping::One { barred: 0 }
+    }
 }
 
 impl Groups {
     /// So long is looked at: processors' times are told in hundredths of a second.
     const LOOK_EVERY: Duration = Duration::from_millis(200);
+    /// Behind a longer pause nobody knows what was idle when.
+    const LOOK_MAX: Duration = Duration::from_millis(400);
     /// With one group, processors are idle for at least so much of the time; with two, they would still be.
     const IDLE_MIN: f64 = 0.15;
     const IDLE_MIN_OF_TWO: f64 = 0.05;
+    /// Fewer are no groups.
+    const CROWD_MIN: usize = 3;
     /// With two groups, fewer are seen at once, and nobody knows how many there are. So, after so many looks, one group
-    /// is tried again.
+    /// is tried again; and two groups, after they got less done than one.
     const LOOKS_MAX: u32 = 25;
+    /// Less than so much of it is less.
+    const RATE_MIN: f64 = 0.9;
 
     /// How many of a crowd to wait for.
     fn part_of(&self, crowd: usize) -> usize {
-        self.half.map_or(crowd, |half| half.min(crowd))
+        match self.state {
+            Grouping::One { .. } => crowd,
+            Grouping::Two { half, .. } => half.max(crowd / 2).min(crowd),
+        }
     }
 
     fn look(&mut self, now: Duration, crowd: usize, times: impl FnOnce() -> Option<ProcessorTimes>) {
-        if self.since.is_some_and(|(begin, _)| now < begin + Self::LOOK_EVERY) {
+        let is_early = self.since.is_some_and(|(begin, _)| now < begin + Self::LOOK_EVERY);
+        if is_early || self.is_blind || crowd < 2 {
             return;
         }
-        let Some(times) = times() else { return };
+        let Some(times) = times() else {
+            *self = Groups { is_blind: true, ..Groups::default() };
+            return;
+        };
         let last = std::mem::replace(self, Groups { since: Some((now, times)), ..Groups::default() });
         let Some((begin, before)) = last.since else { return };
-        if last.served == 0 || last.syncs == 0 {
-            return;
-        }
-        let crowd = last.half.map_or(crowd, |half| half * 2);
-        let idle = times.idle_since(before);
-        // Of one processor, until as many as the crowd have committed.
-        let work = now.saturating_sub(begin).as_secs_f64() * (1.0 - idle) * crowd as f64 / last.served as f64;
-        let sync = last.syncing.as_secs_f64() / f64::from(last.syncs);
-        let idle_min = if last.half.is_some() { Self::IDLE_MIN_OF_TWO } else { Self::IDLE_MIN };
-        if idle >= idle_min && work > sync && last.looks < Self::LOOKS_MAX {
-            self.half = Some(crowd.div_ceil(2));
-            self.looks = last.looks + 1;
+        let took = now.saturating_sub(begin);
+        self.state = match took <= Self::LOOK_MAX && last.served > 0 && last.syncs > 0 {
+            true => last.decided(crowd, took.as_secs_f64(), times.idle_since(before)),
+            false => last.state,
+        };
+    }
+
+    fn decided(&self, crowd: usize, took: f64, idle: f64) -> Grouping {
+        let rate = self.served as f64 / took;
+        match self.state {
+            Grouping::One { barred: 0 } => {
+                // Until as many as the crowd have committed.
+                let round = crowd as f64 / rate;
+                let sync = self.syncing.as_secs_f64() / f64::from(self.syncs);
+                match crowd >= Self::CROWD_MIN && idle >= Self::IDLE_MIN && round > 2.0 * sync {
+                    true => Grouping::Two { half: crowd.div_ceil(2), rate_before: rate, looks: 0 },
+                    false => Grouping::One { barred: 0 },
+                }
+            }
+            Grouping::One { barred } => Grouping::One { barred: barred - 1 },
+            Grouping::Two { .. } if idle < Self::IDLE_MIN_OF_TWO => Grouping::One { barred: 0 },
+            Grouping::Two { rate_before, .. } if rate < rate_before * Self::RATE_MIN => {
+                Grouping::One { barred: Self::LOOKS_MAX }
+            }
+            Grouping::Two { half, rate_before, looks } => match looks + 1 < Self::LOOKS_MAX {
+                true => Grouping::Two { half, rate_before, looks: looks + 1 },
+                false => Grouping::One { barred: 0 },
+            },
         }
     }
 }
@@ -230,69 +273,70 @@ mod tests {
 
     const SINCE: Duration = Duration::from_secs(50);
     const BEFORE: ProcessorTimes = ProcessorTimes { idle: 300, all: 1000 };
+    const SYNCS: u32 = 200;
 
-    /// What is decided after a second with so many commits of a crowd of 16, by syncs of 300 µs.
-    fn after(two: bool, idle: f64, commits: usize) -> bool {
-        let mut groups = Groups {
-            since: Some((SINCE, BEFORE)),
-            served: commits,
-            syncs: 1000,
-            syncing: Duration::from_millis(300),
-            half: two.then_some(8),
-            looks: 3,
-        };
-        let times = ProcessorTimes { idle: BEFORE.idle + (200.0 * idle) as u64, all: BEFORE.all + 200 };
-        groups.look(SINCE + Duration::from_secs(1), 16, || Some(times));
-        groups.half.is_some()
+    /// What is decided after a look's time with so many commits of a crowd, by syncs of 300 µs.
+    fn after(state: Grouping, crowd: usize, idle: f64, commits: usize) -> Grouping {
+        let syncing = Duration::from_micros(300) * SYNCS;
+        let since = Some((SINCE, BEFORE));
+        let mut groups = Groups { since, served: commits, syncs: SYNCS, syncing, state, is_blind: false };
+        let times = ProcessorTimes { idle: BEFORE.idle + (1000.0 * idle) as u64, all: BEFORE.all + 1000 };
+        groups.look(SINCE + Groups::LOOK_EVERY, crowd, || Some(times));
+        groups.state
+    }
+
+    const ONE: Grouping = Grouping::One { barred: 0 };
+
+    fn two(commits: usize, looks: u32) -> Grouping {
+        Grouping::Two { half: 8, rate_before: commits as f64 / Groups::LOOK_EVERY.as_secs_f64(), looks }
     }
 
     #[test]
     fn two_groups_are_for_idle_processors_and_long_work() {
-        // 1,000 rounds a second, with 0.7 ms of work each.
-        assert!(after(false, 0.3, 16_000));
-        assert!(after(true, 0.3, 16_000));
-        // All is busy; a little less so with two groups than they began for.
-        assert!(!after(false, 0.1, 16_000));
-        assert!(after(true, 0.1, 16_000));
-        assert!(!after(true, 0.02, 16_000));
-        // 3,000 rounds a second, with 0.2 ms of work each: less than a sync takes.
-        assert!(!after(false, 0.4, 48_000));
-        assert!(!after(true, 0.4, 48_000));
+        // 1,000 rounds a second: 0.7 ms beside the sync of each.
+        assert_eq!(after(ONE, 16, 0.3, 3200), two(3200, 0));
+        assert_eq!(after(ONE, 16, 0.1, 3200), ONE, "all is busy");
+        // 2,000: 0.2 ms, less than a sync takes.
+        assert_eq!(after(ONE, 16, 0.4, 6400), ONE);
+        assert_eq!(after(ONE, 2, 0.4, 400), ONE, "a crowd of two is no crowd");
+        assert_eq!(after(Grouping::One { barred: 2 }, 16, 0.3, 3200), Grouping::One { barred: 1 });
+    }
+
+    #[test]
+    fn two_groups_stay_while_they_pay() {
+        // A little less idle than they began for.
+        assert_eq!(after(two(3200, 0), 16, 0.1, 3700), two(3200, 1));
+        assert_eq!(after(two(3200, 0), 16, 0.02, 3700), ONE, "all is busy");
+        assert_eq!(after(two(3200, 7), 16, 0.3, 2800), Grouping::One { barred: Groups::LOOKS_MAX }, "less gets done");
+        assert_eq!(after(two(3200, Groups::LOOKS_MAX - 1), 16, 0.3, 3700), ONE, "to count the crowd again");
+    }
+
+    #[test]
+    fn a_pause_says_nothing() {
+        for state in [ONE, two(3200, 3)] {
+            let mut groups = Groups { since: Some((SINCE, BEFORE)), served: 10, syncs: 9, state, ..Groups::default() };
+            let times = ProcessorTimes { idle: BEFORE.idle + 900, all: BEFORE.all + 1000 };
+            groups.look(SINCE + Duration::from_secs(1), 16, || Some(times));
+            assert_eq!((groups.state, groups.served), (state, 0));
+        }
     }
 
     #[test]
     fn one_group_where_nothing_is_known() {
-        assert!(!after(false, 0.9, 0));
-        let mut groups = Groups { served: 100, syncs: 10, syncing: Duration::from_millis(3), ..Groups::default() };
-        groups.look(SINCE, 16, || None);
-        assert_eq!(groups.half, None);
-        // Nothing to compare with, then too early to say.
+        let mut groups = Groups { state: two(3200, 3), ..Groups::default() };
+        groups.look(SINCE, 1, || panic!("asked for one alone"));
         groups.look(SINCE, 16, || Some(BEFORE));
-        groups.look(SINCE + Groups::LOOK_EVERY / 2, 16, || panic!("asked"));
-        assert_eq!(groups.half, None);
+        groups.look(SINCE + Groups::LOOK_EVERY / 2, 16, || panic!("asked too early"));
+        groups.look(SINCE + Groups::LOOK_EVERY, 16, || None);
+        assert_eq!(groups.state, ONE);
+        groups.look(SINCE + Groups::LOOK_EVERY * 9, 16, || panic!("asked in vain"));
     }
 
     #[test]
-    fn a_crowd_is_counted_again_after_a_while() {
-        let mut groups = Groups::default();
-        let (mut now, mut times, mut halves) = (SINCE, BEFORE, Vec::new());
-        for look in 0..60 {
-            groups.look(now, if look < 30 { 15 } else { 9 }, || Some(times));
-            halves.push(groups.half);
-            (groups.served, groups.syncs, groups.syncing) = (3000, 200, Duration::from_millis(60));
-            now += Groups::LOOK_EVERY;
-            times = ProcessorTimes { idle: times.idle + 12, all: times.all + 40 };
-        }
-        let looks = Groups::LOOKS_MAX as usize;
-        let expected = |look: usize| match look {
-            0 => None,
-            _ if look.is_multiple_of(looks + 1) => None,
-            // Whoever is seen between two counts.
-            _ if look <= 2 * looks + 1 => Some(8),
-            _ => Some(5),
-        };
-        assert_eq!(halves, (0..60).map(expected).collect::<Vec<_>>());
-        assert_eq!((groups.part_of(3), groups.part_of(16)), (3, 5));
+    fn half_of_a_crowd_is_waited_for() {
+        let groups = Groups { state: two(3200, 0), ..Groups::default() };
+        // More may have come than were counted.
+        assert_eq!([1, 3, 9, 16, 40].map(|crowd| groups.part_of(crowd)), [1, 3, 8, 8, 20]);
         assert_eq!(Groups::default().part_of(16), 16);
     }
 }

@@ -418,13 +418,17 @@ impl Txn {
         }
     }
 
-    /// Whether a committed row has the key, and whoever has locked it has changed nothing: there is nothing to wait for.
+    /// Whether a committed row, or one of its own, has the key, and whoever has locked it has changed nothing: there is
+    /// nothing to wait for.
     fn stands(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
         let place = {
             let _latch = tablet.latch.read();
             tablet.find(key, self.id, &*self.engine.txns)?
         };
         let (Place::Hot { stamp, .. } | Place::Cold { stamp, .. }) = place else { return Ok(false) };
+        if self.id.is_some() && stamp.as_txn() == self.id {
+            return Ok(true);
+        }
         let Some(version) = self.version_of(stamp) else { return Ok(false) };
         self.note_met(version);
         // It is read without a lock that would keep it there.

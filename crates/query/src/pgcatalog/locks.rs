@@ -28,7 +28,12 @@ pub(super) fn pg_locks(system: &SystemContext, rows: &mut Rows) -> Result<(), Sq
         ])?;
     }
     // The engine's own transactions are nobody's.
-    for lock in system.engine.lock_report().into_iter().filter(|lock| lock.owner.session != 0) {
+    let is_told = |lock: &LockReport| {
+        // Its own is told above, and who has waited for a transaction's end has it no more.
+        let own = matches!((&lock.object, lock.mode), (LockObject::Owner(_), _) | (LockObject::Txn(_), "ShareLock"));
+        lock.owner.session != 0 && !(lock.granted && own)
+    };
+    for lock in system.engine.lock_report().into_iter().filter(is_told) {
         push_engine_lock(system, rows, &lock, &of_virtual(lock.owner.session))?;
     }
     for lock in system.db.advisory().report() {
@@ -55,19 +60,21 @@ fn push_engine_lock(
     transaction: &str,
 ) -> Result<(), SqlError> {
     let catalog = &system.catalog;
-    let relation = match &lock.object {
-        LockObject::Table(table) => Some(*table),
-        LockObject::Row(tablet, _) => catalog.table_of(*tablet).map(|table| table.id),
+    let table = match &lock.object {
+        LockObject::Table(table) => catalog.tables.get(table),
+        // Of an index's entry, the index.
+        LockObject::Row(tablet, _) => catalog.table_of(*tablet),
         LockObject::Txn(_) | LockObject::Owner(_) => None,
     };
-    let namespace = relation.and_then(|id| catalog.tables.get(&id)).map(|table| table.namespace);
-    let database = namespace.and_then(|id| catalog.namespaces.get(&id)).map(|namespace| namespace.database);
+    let relation = table.map(|table| table.id);
+    let namespace = table.and_then(|table| catalog.namespaces.get(&table.namespace));
+    let database = namespace.map(|namespace| namespace.database);
     let virtual_of = match &lock.object {
         LockObject::Owner(owner) => Some(format!("{}/0", owner.session)),
         _ => None,
     };
     let transaction_id = match &lock.object {
-        LockObject::Txn(txn) => Datum::I64(i64::try_from(txn.0).unwrap_or(i64::MAX)),
+        LockObject::Txn(txn) => Datum::I64(i64::from(txn.0 as u32)),
         _ => Datum::Null,
     };
     rows.push([

@@ -241,7 +241,9 @@ impl<'a> RowWriter<'a> {
                     Some(OnConflict { action: ConflictAction::DoUpdate { columns, compute }, .. }) => {
                         let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
                         let table = &self.insert.table;
-                        if !still_conflicts(txn, table, index, &row, &current.values)? {
+                        // Who had it locked may have given the row another key, or other values of an index.
+                        let is_same = (current.tablet, &current.key) == (tablet, &key);
+                        if index.is_none() && !is_same || !still_conflicts(txn, table, index, &row, &current.values)? {
                             continue;
                         }
                         if self.touched.as_ref().is_some_and(|touched| touched.contains(table, tablet, &key)) {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::fault_fs::*;
+use basalt_sched::ProcessorTimes;
 use basalt_sched::os::{Load, UnknownLoad};
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -409,6 +410,11 @@ fn works_on_the_real_disk() {
 
 /// Commits of `threads` that do something else for a while between two; the machine is always full, or nobody knows.
 fn committed(threads: u64, load: Arc<dyn Load>) -> Stats {
+    committed_for(threads, 40, load)
+}
+
+/// So many commits of each.
+fn committed_for(threads: u64, commits: u64, load: Arc<dyn Load>) -> Stats {
     let fs = FaultFs::new();
     fs.faults.sync_micros.store(1000, Ordering::SeqCst);
     let os = Os { load, ..fs.os() };
@@ -418,14 +424,14 @@ fn committed(threads: u64, load: Arc<dyn Load>) -> Stats {
         for thread in 0..threads {
             let (log, os) = (&log, &os);
             scope.spawn(move || {
-                for i in 0..40 {
+                for i in 0..commits {
                     os.clock.sleep(Duration::from_micros(2000 + 500 * ((thread + i) % 5)));
                     commit(log, b"x");
                 }
             });
         }
     });
-    assert_eq!(payloads(&fs.after_power_cut()).len() as u64, 40 * threads);
+    assert_eq!(payloads(&fs.after_power_cut()).len() as u64, commits * threads);
     // The writer counts a commit after it has woken who waits for it.
     log.close().unwrap();
     log.stats()
@@ -457,7 +463,7 @@ impl Load for FullFor {
         self.asked.fetch_add(1, Ordering::SeqCst) < self.times
     }
 
-    fn times(&self) -> Option<basalt_sched::ProcessorTimes> {
+    fn times(&self) -> Option<ProcessorTimes> {
         None
     }
 }
@@ -472,6 +478,27 @@ fn busy_processors_have_more_committers_gathered() {
         "{:?}",
         (committed(8, FullFor::always()), committed(8, Arc::new(UnknownLoad)))
     );
+}
+
+/// Processors are always busy when they are asked, but were idle for half of the time.
+struct HalfIdle(AtomicUsize);
+
+impl Load for HalfIdle {
+    fn is_full(&self) -> bool {
+        true
+    }
+
+    fn times(&self) -> Option<ProcessorTimes> {
+        let asked = self.0.fetch_add(1, Ordering::SeqCst) as u64;
+        Some(ProcessorTimes { idle: asked * 20, all: asked * 40 })
+    }
+}
+
+#[test]
+fn idle_processors_have_committers_come_in_two_groups() {
+    let groups = |load| committed_for(12, 200, load).average_group;
+    let mut tries = (0..5).map(|_| (groups(FullFor::always()), groups(Arc::new(HalfIdle(AtomicUsize::new(0))))));
+    assert!(tries.any(|(all, half)| half < all * 0.8));
 }
 
 const CROWD: usize = 4;
