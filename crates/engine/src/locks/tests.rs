@@ -309,7 +309,7 @@ async fn a_deadlock_tells_its_circle_from_the_refused_one_on() {
     let Err(Error::Deadlock(circle)) = third.await.unwrap() else { panic!("the youngest is refused") };
     let told: Vec<String> = circle.iter().map(ToString::to_string).collect();
     let expected = [(3, 1), (1, 2), (2, 3)].map(|(session, by)| {
-        format!("Process {session} waits for RowShareLock on row in tablet 1; blocked by process {by}.")
+        format!("Process {session} waits for RowShareLock on row in tablet t1; blocked by process {by}.")
     });
     assert_eq!(told, expected);
     locks.release_all(owner(3));
