@@ -239,7 +239,11 @@ impl<'a> RowWriter<'a> {
                         return Ok(txn.check_known(&self.insert.table, tablet, &key)?);
                     }
                     Some(OnConflict { action: ConflictAction::DoUpdate { columns, compute }, .. }) => {
-                        let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
+                        let mode = match self.path.moves_key(columns.iter().copied()) {
+                            true => RowLock::Update,
+                            false => RowLock::NoKeyUpdate,
+                        };
+                        let Some(current) = self.lock(txn, tablet, &key, mode).await? else { continue };
                         let table = &self.insert.table;
                         // Who had it locked may have given the row another key, or other values of an index.
                         let is_same = (current.tablet, &current.key) == (tablet, &key);
@@ -274,8 +278,8 @@ impl<'a> RowWriter<'a> {
         self.returning.push(row, &self.path.eval)
     }
 
-    async fn lock(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        Ok(txn.lock_row(&self.insert.table, tablet, key, RowLock::Update, self.company.wait).await?.row())
+    async fn lock(&self, txn: &mut Txn, tablet: TabletId, key: &Key, mode: RowLock) -> Result<Option<CurrentRow>> {
+        Ok(txn.lock_row(&self.insert.table, tablet, key, mode, self.company.wait).await?.row())
     }
 
     /// ON CONFLICT DO UPDATE: expressions see the existing row, then the proposed one.

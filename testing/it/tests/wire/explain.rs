@@ -261,7 +261,7 @@ fn row_plans_tell_their_conditions() -> Result<()> {
     let cases: [(&str, &[&str]); 9] = [
         (
             "SELECT e FROM t WHERE a = 1 AND b = 2 AND \"C d\" = 'x'",
-            &["Point Get on t", "  Index Cond: a = 1 AND b = 2", "  Filter: \"C d\" = 'x'"],
+            &["Point Get on t", "  Index Cond: a = 1 AND b = 2", "  Filter: \"C d\" = 'x'::text"],
         ),
         (
             "SELECT e FROM t WHERE a = 1 AND b > 2 AND b <= 7 AND e * 2 > 5 ORDER BY b LIMIT 3",
@@ -269,7 +269,7 @@ fn row_plans_tell_their_conditions() -> Result<()> {
                 "Limit",
                 "  ->  Key Range on t",
                 "        Index Cond: a = 1 AND b > 2 AND b <= 7",
-                "        Filter: e * 2 > 5",
+                "        Filter: (e * 2::numeric) > 5::numeric",
             ],
         ),
         (
@@ -278,12 +278,12 @@ fn row_plans_tell_their_conditions() -> Result<()> {
                 "Sort",
                 "  Sort Key: e DESC, b",
                 "  ->  Point Gets on t",
-                "        Index Cond: a IN (1, 2) AND b = ANY ('{3,4}')",
+                "        Index Cond: a IN (1, 2) AND b = ANY ('{3,4}'::integer[])",
             ],
         ),
         (
             "SELECT e FROM t WHERE lower(\"C d\") = 'x' AND b < 4",
-            &["Key Range on t by t_lower", "  Index Cond: lower(\"C d\") = 'x' AND b < 4"],
+            &["Key Range on t by t_lower", "  Index Cond: lower(\"C d\") = 'x'::text AND b < 4"],
         ),
         (
             "SELECT u.id, t.e FROM u LEFT JOIN t ON t.a = u.a AND t.b = u.b AND t.e > 1 WHERE u.id = 5",
@@ -293,7 +293,7 @@ fn row_plans_tell_their_conditions() -> Result<()> {
                 "        Index Cond: u.id = 5",
                 "  ->  Point Get on t",
                 "        Index Cond: t.a = u.a AND t.b = u.b",
-                "        Join Filter: t.e > 1",
+                "        Join Filter: t.e > 1::numeric",
             ],
         ),
         (
@@ -307,12 +307,17 @@ fn row_plans_tell_their_conditions() -> Result<()> {
             ],
         ),
         (
-            "SELECT count(*) FROM u WHERE id = 5 OR id = 6",
-            &["Aggregate", "  ->  Point Gets on u", "        Index Cond: id IN (5, 6)"],
+            "SELECT count(*) FROM u WHERE id BETWEEN 5 AND 6",
+            &["Aggregate", "  ->  Key Range on u", "        Index Cond: id >= 5 AND id <= 6"],
         ),
         (
             "UPDATE t SET e = 1 WHERE a = 1 AND b = 2 AND e < 0",
-            &["Update on t", "  ->  Point Get on t", "        Index Cond: a = 1 AND b = 2", "        Filter: e < 0"],
+            &[
+                "Update on t",
+                "  ->  Point Get on t",
+                "        Index Cond: a = 1 AND b = 2",
+                "        Filter: e < 0::numeric",
+            ],
         ),
         ("DELETE FROM u WHERE id = 5", &["Delete on u", "  ->  Point Get on u", "        Index Cond: id = 5"]),
     ];
