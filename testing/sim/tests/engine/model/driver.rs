@@ -75,6 +75,8 @@ pub struct Counts {
     pub conflicts: u64,
     pub blocked: u64,
     pub duplicates: u64,
+    /// Keys that were only locked, by others.
+    pub stood: u64,
     pub checks: u64,
     pub rows_compared: u64,
     pub restarts: u64,
@@ -390,7 +392,9 @@ impl Driver {
         let mut claim = Claim::None;
         for open in self.txns.iter().flatten() {
             if open.locks.contains(&claimed) {
-                return Claim::Locked;
+                let changed = open.overlay.writes.get(&slot).is_some_and(|writes| writes.contains_key(name));
+                let stands = self.committed.slots[slot].as_ref().is_some_and(|table| table.rows.contains_key(name));
+                return if stands && !changed { Claim::OnlyLocked } else { Claim::Locked };
             }
             if open.touched.contains(&claimed) {
                 claim = Claim::Unclear;
@@ -459,6 +463,10 @@ impl Driver {
                 self.blocked("insert", open.txn.insert(&def, &row))?;
                 return Ok(Next::Continue);
             }
+            Claim::OnlyLocked => {
+                let inserted = self.unblocked("insert of a key that stands", open.txn.insert(&def, &row))?;
+                return self.expect_duplicate(inserted);
+            }
             Claim::Unclear => return Ok(Next::Continue),
             Claim::None => {}
         }
@@ -478,6 +486,15 @@ impl Driver {
             (inserted, _) => return fail(format!("insert of {}: {inserted:?}, but taken = {taken}", brief(&row))),
         }
         Ok(Next::Continue)
+    }
+
+    /// A live row has the key, and whoever has locked it has not changed it: nothing to wait for.
+    fn expect_duplicate(&mut self, got: basalt_engine::Result<Inserted>) -> Outcome<Next> {
+        self.done.stood += 1;
+        match got {
+            Ok(Inserted::Duplicate { .. }) => Ok(Next::Continue),
+            other => fail(format!("expected a duplicate of a row that is only locked, got {other:?}")),
+        }
     }
 
     /// `None`: refused, as may or must be.
@@ -522,7 +539,7 @@ impl Driver {
         let (tablet, key) = locate(&open.txn.read(), def, row)?;
         let future = open.txn.lock_row(def, tablet, &key, mode, WaitPolicy::Fail);
         let locked = self.unblocked("lock row", future)?;
-        if claim == Claim::Locked {
+        if matches!(claim, Claim::Locked | Claim::OnlyLocked) {
             self.expect_locked(locked)?;
             return Ok(Err(Next::Continue));
         }
@@ -572,6 +589,11 @@ impl Driver {
                 Claim::Locked => {
                     self.blocked("update", open.txn.update(&def, &current, &row))?;
                     return Ok(Next::Continue);
+                }
+                Claim::OnlyLocked => {
+                    let future = open.txn.update(&def, &current, &row);
+                    let updated = self.unblocked("update to a key that stands", future)?;
+                    return self.expect_duplicate(updated);
                 }
                 Claim::Unclear => return Ok(Next::Continue),
                 Claim::None => {}
@@ -781,7 +803,10 @@ enum Next {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
     None,
+    /// Changed, too, or there is no row of this name.
     Locked,
+    /// There is a row, and it is as it was.
+    OnlyLocked,
     Unclear,
 }
 
