@@ -80,13 +80,15 @@ pub struct Stats {
     pub corruption_errors: AtomicU64,
     /// Statements that met a broken invariant of Basalt's own (XX000).
     pub internal_errors: AtomicU64,
+    /// Statements that ran by the plan of another text, which differs from theirs in its literals alone.
+    pub plan_cache_hits: AtomicU64,
     /// Time from a statement's start to its end, rows sent included.
     pub statement_micros: AtomicU64,
 }
 
 impl Stats {
     /// Name and value of each counter.
-    pub fn list(&self) -> [(&'static str, u64); 11] {
+    pub fn list(&self) -> [(&'static str, u64); 12] {
         [
             ("statements", &self.statements),
             ("errors", &self.errors),
@@ -98,6 +100,7 @@ impl Stats {
             ("cancels", &self.cancels),
             ("corruption_errors", &self.corruption_errors),
             ("internal_errors", &self.internal_errors),
+            ("plan_cache_hits", &self.plan_cache_hits),
             ("statement_micros", &self.statement_micros),
         ]
         .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))

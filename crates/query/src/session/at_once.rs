@@ -5,13 +5,12 @@ use super::prepared::{Bound, Prepared};
 use super::{Scope, Session};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
-use crate::plans::text::Literals;
-use crate::plans::{self, Known};
 use crate::row::{Cells, RowSink};
 use crate::statement::at_once::{self, AtOnce};
 use crate::syntax::{Statement, TransactionVerb};
 use basalt_engine::{Catalog, Savepoint};
 use basalt_expr::EvalContext;
+use basalt_types::Datum;
 use smallvec::SmallVec;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ impl Session {
         prepared: &Arc<Prepared>,
         sink: &mut dyn RowSink,
     ) -> Option<Result<Ended>> {
-        let statement = prepared.statement.as_ref()?;
+        let statement = prepared.statement()?;
         if let Statement::Transaction(verb @ TransactionVerb::Begin { modes, .. }) = statement {
             if self.block.scope != Scope::None {
                 return None;
@@ -72,27 +71,25 @@ impl Session {
         }
     }
 
-    /// The same for a simple query whose text is known. Errors are told by who runs it again: then nothing has happened.
+    /// The same for a text that the plan cache knows, with the values of its literals. Errors are told by who runs it
+    /// again: then nothing has happened.
     pub(super) fn write_known(
         &mut self,
-        sql: &str,
-        known: &Known,
+        sql: &Arc<str>,
+        version: u64,
         (at_once, bound): (&AtOnce, &Bound),
-        literals: &Literals<'_>,
+        values: impl FnOnce(&EvalContext) -> Option<Vec<Datum>>,
+        formats: &[i16],
         sink: &mut dyn RowSink,
     ) -> Option<Ended> {
-        let catalog = self.begin_at_once(&Arc::from(sql), at_once, known.catalog_version)?;
+        let catalog = self.begin_at_once(sql, at_once, version)?;
         let eval = self.eval_context(Vec::new(), &catalog);
-        let Some(params) = plans::values(literals, &known.types, &eval) else {
+        let Some(params) = values(&eval) else {
             self.give_up();
             return None;
         };
         let eval = Arc::new(EvalContext { params, ..EvalContext::clone(&eval) });
-        let mark = sink.mark();
-        let columns = known.columns.as_deref();
-        columns.into_iter().for_each(|columns| sink.describe(columns));
-        let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, columns.map_or(0, <[_]>::len));
-        match self.poll_at_once(at_once, bound, &eval, &formats, sink) {
+        match self.poll_at_once(at_once, bound, &eval, formats, sink) {
             Polled::Done(ended) => return Some(ended),
             Polled::Failed(error, before) => {
                 let back = before.ok_or(error).and_then(|before| self.undo_to(before));
@@ -104,7 +101,6 @@ impl Session {
             }
             Polled::Waits => self.give_up(),
         }
-        sink.back_to(mark);
         None
     }
 

@@ -2,7 +2,7 @@
 
 use super::outcome::{Columns, Outcome, ResultColumn, RowStream, StreamSource};
 use super::params::{self, Formats};
-use super::prepared::{Portal, Prepared};
+use super::prepared::{Body, Portal, Prepared};
 use super::{Scope, Session, no_portal, spent_portal};
 use crate::error::{Result, SqlError};
 use crate::syntax::{Statement, TransactionVerb};
@@ -48,6 +48,16 @@ impl Session {
         } else if self.statements.contains_key(name) {
             return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
+        let prepared = self.parse_one(name, sql, param_oids)?;
+        self.add_statement(prepared)?;
+        if name.is_empty() {
+            self.note_parsed(sql, param_oids);
+        }
+        Ok(())
+    }
+
+    /// Parses the one statement of a text, and binds it once to learn types and columns.
+    pub(super) fn parse_one(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Result<Prepared> {
         let mut parsed = crate::syntax::parse(sql)?;
         let first = parsed.pop();
         if !parsed.is_empty() {
@@ -55,30 +65,21 @@ impl Session {
         }
         let catalog = self.current_catalog();
         let types = param_oids.iter().map(|oid| params::type_of_oid(&catalog, *oid)).collect::<Result<Vec<_>>>()?;
-        let (text, statement) = match first {
-            Some(parsed) => (parsed.sql, Some(parsed.statement)),
-            None => (Arc::from(sql), None),
-        };
-        self.add_statement(name, text, statement, types, false)?;
-        if name.is_empty() {
-            self.note_parsed(sql, param_oids);
+        match first {
+            Some(parsed) => self.prepared(name, parsed.sql, Some(parsed.statement), types, false),
+            None => self.prepared(name, sql.into(), None, types, false),
         }
-        Ok(())
     }
 
-    /// Binds once to learn types and columns, and keeps the statement.
-    pub(crate) fn add_statement(
+    /// Binds a statement once to learn types and columns.
+    pub(crate) fn prepared(
         &mut self,
         name: &str,
         sql: Arc<str>,
         statement: Option<Statement>,
         types: Vec<DataType>,
         from_sql: bool,
-    ) -> Result<()> {
-        if self.statements.len() >= STATEMENTS_MAX {
-            return Err(SqlError::new("53400", format!("a session may keep {STATEMENTS_MAX} prepared statements"))
-                .with_hint("Close those that are no longer needed (DEALLOCATE)."));
-        }
+    ) -> Result<Prepared> {
         let ends_block = matches!(
             statement,
             None | Some(Statement::Transaction(
@@ -92,18 +93,26 @@ impl Session {
             Some(statement) => self.describe(statement, &sql, types)?,
             None => (types, None),
         };
-        let prepared = Prepared {
+        Ok(Prepared {
             name: name.to_string(),
             sql,
-            statement,
+            body: statement.map_or(Body::Nothing, Body::Parsed),
             types,
             style: Some(self.literal_style()),
             columns,
             plan: Mutex::new(None),
             from_sql,
             made_micros: self.statement_micros,
-        };
-        self.statements.insert(name.to_string(), Arc::new(prepared));
+        })
+    }
+
+    /// Keeps a statement under its name.
+    pub(crate) fn add_statement(&mut self, prepared: Prepared) -> Result<()> {
+        if self.statements.len() >= STATEMENTS_MAX {
+            return Err(SqlError::new("53400", format!("a session may keep {STATEMENTS_MAX} prepared statements"))
+                .with_hint("Close those that are no longer needed (DEALLOCATE)."));
+        }
+        self.statements.insert(prepared.name.clone(), Arc::new(prepared));
         Ok(())
     }
 
@@ -142,7 +151,7 @@ impl Session {
         result_formats: &[i16],
     ) -> Result<()> {
         let prepared = self.statement_named(statement)?;
-        let ends_block = matches!(prepared.statement, None | Some(Statement::Transaction(_)));
+        let ends_block = matches!(prepared.body, Body::Nothing | Body::Parsed(Statement::Transaction(_)));
         if !ends_block {
             self.refuse_if_failed()?;
         }
@@ -241,7 +250,13 @@ impl Session {
         found.done = true;
         let params = std::mem::take(&mut found.params);
         self.statement_begins(&prepared.sql);
-        let result = self.dispatch_prepared(&prepared, params).await;
+        let result = match prepared.body {
+            Body::Known(_) => match self.parse_known(portal, &prepared) {
+                Ok(parsed) => self.dispatch_prepared(&parsed, params).await,
+                Err(error) => Err(error),
+            },
+            _ => self.dispatch_prepared(&prepared, params).await,
+        };
         match self.note_end(result)? {
             Outcome::Rows(stream) => Ok(Outcome::Rows(self.park(portal, stream, columns, rows_max))),
             other => Ok(other),

@@ -1,6 +1,7 @@
 //! Statements that need not wait for anybody: run on the spot, their rows straight into the client's buffer.
 
-use super::prepared::Prepared;
+use super::outcome::Columns;
+use super::prepared::{Body, KnownText, Prepared};
 use super::{Scope, Session};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
@@ -57,6 +58,12 @@ impl Session {
             return None;
         }
         let (prepared, columns) = (found.prepared.clone(), found.columns.clone());
+        if let Body::Known(text) = &prepared.body {
+            let ended = self.execute_known(&prepared.sql, text, columns.as_ref(), sink)?;
+            self.portals.get_mut(portal)?.done = true;
+            Stats::add(&self.db.stats().plan_cache_hits, 1);
+            return Some(Ok(ended));
+        }
         let Some((plan, version)) = self.row_plan(&prepared) else {
             return self.execute_at_once(portal, &prepared, sink);
         };
@@ -88,6 +95,44 @@ impl Session {
         }
     }
 
+    /// `None`: the text has to be parsed and run again, by who tells its errors; nothing has happened.
+    fn execute_known(
+        &mut self,
+        sql: &Arc<str>,
+        KnownText { known, values }: &KnownText,
+        columns: Option<&Columns>,
+        sink: &mut dyn RowSink,
+    ) -> Option<Ended> {
+        let around = self.surroundings(&self.db.engine().catalog());
+        if *known.key.around != *around.words {
+            return None;
+        }
+        let formats = columns.into_iter().flat_map(|columns| columns.iter()).map(|column| column.format);
+        let formats: SmallVec<[i16; 16]> = formats.collect();
+        let version = known.catalog_version;
+        let plan = match &known.plan {
+            KnownPlan::Read(plan) => plan,
+            KnownPlan::AtOnce { at_once, bound } => {
+                let values = |_: &EvalContext| Some(values.clone());
+                return self.write_known(sql, version, (at_once, bound), values, &formats, sink);
+            }
+        };
+        let admitted = self.admit_inline(plan, version)?;
+        self.statement_begins(sql);
+        self.runs_at_once();
+        let eval = EvalContext { params: values.clone(), ..around.eval.clone() };
+        match self.run_inline(plan, &admitted, eval, &formats, sink) {
+            Ran::Done(rows) => {
+                self.inline_done(rows, &admitted);
+                Some(Ended { verb: "SELECT", rows: Some(rows) })
+            }
+            Ran::Failed(_) | Ran::Void(_) => {
+                self.give_up();
+                None
+            }
+        }
+    }
+
     /// Runs the one statement of a simple query, if the plan cache knows its text but for the literals; describes its
     /// rows. `None`: it takes the ordinary path, and nothing has happened.
     pub fn query_inline(&mut self, sql: &str, sink: &mut dyn RowSink) -> Option<AtOnceQuery> {
@@ -105,6 +150,7 @@ impl Session {
             false => None,
         };
         self.text = text;
+        Stats::add(&self.db.stats().plan_cache_hits, u64::from(done.is_some()));
         done
     }
 
@@ -121,8 +167,17 @@ impl Session {
         let (plan, columns) = match &known.plan {
             KnownPlan::Read(plan) => (plan, known.columns.as_ref()?),
             KnownPlan::AtOnce { at_once, bound } => {
-                let ended = self.write_known(sql, &known, (at_once, bound), literals, sink)?;
-                return Some(AtOnceQuery { ended, commits: self.block.scope == Scope::Implicit });
+                let mark = sink.mark();
+                let columns = known.columns.as_deref();
+                columns.into_iter().for_each(|columns| sink.describe(columns));
+                let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, columns.map_or(0, <[_]>::len));
+                let values = |eval: &EvalContext| plans::values(literals, &known.types, eval);
+                let plan = (at_once, bound);
+                let ended = self.write_known(&sql.into(), known.catalog_version, plan, values, &formats, sink);
+                if ended.is_none() {
+                    sink.back_to(mark);
+                }
+                return Some(AtOnceQuery { ended: ended?, commits: self.block.scope == Scope::Implicit });
             }
         };
         // The statement is about to begin.
@@ -160,7 +215,7 @@ impl Session {
     }
 
     /// What is known of a text, if it is worth knowing.
-    fn known(
+    pub(super) fn known(
         &mut self,
         sql: &str,
         text: &[u8],

@@ -1,16 +1,23 @@
-//! Unnamed statements that come again: drivers that prepare nothing send Parse with every execution.
+//! Unnamed statements that come again: drivers that prepare nothing send Parse with every execution, with parameters or
+//! with literals.
 //!
 //! A session keeps the last texts with what came of them, and takes that again as long as nothing has changed that
-//! parsing or binding looks at.
+//! parsing or binding looks at. A text that differs in its literals alone is asked of the plan cache ([`crate::plans`]),
+//! as simple queries are: then Parse takes out the literals, and Execute runs the plan that all such texts share. What
+//! that plan cannot do (it would have to wait, it fails, the catalog has changed) is parsed after all, and runs as any
+//! statement does.
 
-use super::Session;
 use super::inline::RECENT_TEXTS;
-use super::prepared::Prepared;
+use super::prepared::{Body, KnownText, Prepared};
 use super::surroundings::Surroundings;
+use super::{Scope, Session};
 use crate::error::Result;
-use crate::plans::TEXT_BYTES_MAX;
+use crate::plans::text::{Literals, parametrize};
+use crate::plans::{self, KnownPlan, TEXT_BYTES_MAX};
 use crate::syntax::Statement;
-use basalt_engine::Txn;
+use basalt_engine::{Catalog, Txn};
+use basalt_expr::EvalContext;
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 pub(super) struct Parsed {
@@ -24,15 +31,18 @@ impl Session {
     /// Parse of the unnamed statement, if its text is known; then nothing is waited for. `None`: it takes
     /// [`Session::prepare`], and nothing has happened.
     pub fn prepare_known(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Option<Result<()>> {
-        if !name.is_empty() || self.parsed.is_empty() || self.edits_catalog() {
+        if !name.is_empty() || self.edits_catalog() {
             return None;
         }
         // Privileges are those of who the session is now.
         self.follow_roles();
-        let around = self.surroundings(&self.db.engine().catalog());
-        let known = self.parsed[self.parsed_slot(sql)].as_ref()?;
-        let same = *known.text == *sql && *known.param_oids == *param_oids && Arc::ptr_eq(&known.around, &around);
-        let prepared = same.then(|| known.prepared.clone())?;
+        let catalog = self.db.engine().catalog();
+        let around = self.surroundings(&catalog);
+        let prepared = match self.parsed_before(sql, param_oids, &around) {
+            Some(prepared) => prepared,
+            None if param_oids.is_empty() => self.known_text(sql, &catalog, &around)?,
+            None => return None,
+        };
         let result = self.refuse_if_failed();
         if result.is_ok() {
             self.statements.insert(String::new(), prepared);
@@ -40,11 +50,64 @@ impl Session {
         Some(self.extended(result, sql))
     }
 
+    fn parsed_before(&self, sql: &str, param_oids: &[u32], around: &Arc<Surroundings>) -> Option<Arc<Prepared>> {
+        let before = self.parsed.get(self.parsed_slot(sql))?.as_ref()?;
+        let same = *before.text == *sql && *before.param_oids == *param_oids && Arc::ptr_eq(&before.around, around);
+        same.then(|| before.prepared.clone())
+    }
+
+    /// A text without parameters that the plan cache knows but for its literals, which are read now.
+    fn known_text(&mut self, sql: &str, catalog: &Arc<Catalog>, around: &Surroundings) -> Option<Arc<Prepared>> {
+        if !self.settings.effective().row_engine || sql.len() > TEXT_BYTES_MAX {
+            return None;
+        }
+        let mut text = std::mem::take(&mut self.text);
+        let mut literals = Literals::new();
+        let known = match parametrize(sql, &mut text, &mut literals) {
+            true => self.known(sql, &text, &literals, catalog, &around.words),
+            false => None,
+        };
+        self.text = text;
+        let known = known?;
+        if matches!(&known.plan, KnownPlan::Read(plan) if !plan.is_promising()) {
+            return None;
+        }
+        let made_micros = self.db.os().clock.unix_micros();
+        let now_micros = if self.block.scope == Scope::None { made_micros } else { self.block.now_micros };
+        let eval = EvalContext { now_micros, statement_micros: made_micros, ..around.eval.clone() };
+        let values = plans::values(&literals, &known.types, &eval)?;
+        Some(Arc::new(Prepared {
+            name: String::new(),
+            sql: sql.into(),
+            types: Vec::new(),
+            style: Some(self.literal_style()),
+            columns: known.columns.clone(),
+            body: Body::Known(KnownText { known, values }),
+            plan: Mutex::new(None),
+            from_sql: false,
+            made_micros,
+        }))
+    }
+
+    /// Parses a text that the plan cache knew: it is to run where its plan does not serve.
+    pub(super) fn parse_known(&mut self, portal: &str, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>> {
+        let parsed = Arc::new(self.parse_one("", &prepared.sql, &[])?);
+        prepared.check_columns(parsed.columns.as_deref())?;
+        if let Some(unnamed) = self.statements.get_mut("").filter(|unnamed| Arc::ptr_eq(unnamed, prepared)) {
+            *unnamed = parsed.clone();
+            self.note_parsed(&prepared.sql, &[]);
+        }
+        if let Some(portal) = self.portals.get_mut(portal) {
+            portal.prepared = parsed.clone();
+        }
+        Ok(parsed)
+    }
+
     /// Notes what came of a text, if the same would come of it another time.
     pub(super) fn note_parsed(&mut self, sql: &str, param_oids: &[u32]) {
         let Some(prepared) = self.statements.get("").cloned() else { return };
         // A string may be a moment (`date 'today'`), which is read when the statement is bound.
-        let lasts = prepared.statement.as_ref().is_some_and(Statement::has_plan) && !sql.contains('\'');
+        let lasts = prepared.statement().is_some_and(Statement::has_plan) && !sql.contains('\'');
         let told = !self.notices.is_empty() || !self.bind_warnings.lock().is_empty();
         if !lasts || told || sql.contains("$$") || sql.len() > TEXT_BYTES_MAX || self.edits_catalog() {
             return;

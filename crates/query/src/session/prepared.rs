@@ -3,7 +3,9 @@
 use super::outcome::{Columns, ResultColumn, RowSource};
 pub(crate) use crate::bind::Bound;
 use crate::bind::ParamTypes;
+use crate::error::{Result, SqlError};
 use crate::plan::OutputColumn;
+use crate::plans::Known;
 use crate::row::RowPlan;
 use crate::settings::Effective;
 use crate::statement::at_once::AtOnce;
@@ -18,6 +20,29 @@ impl Prepared {
     /// For binding it again.
     pub fn params(&self) -> ParamTypes {
         ParamTypes::fixed(self.types.clone(), self.style)
+    }
+
+    /// `None`: it is empty, or not parsed.
+    pub fn statement(&self) -> Option<&Statement> {
+        match &self.body {
+            Body::Parsed(statement) => Some(statement),
+            Body::Nothing | Body::Known(_) => None,
+        }
+    }
+
+    /// 0A000 if it would give other columns now than its client was told.
+    pub fn check_columns(&self, now: Option<&[ResultColumn]>) -> Result<()> {
+        let is_same = match (now, &self.columns) {
+            (None, None) => true,
+            (Some(now), Some(then)) => {
+                now.len() == then.len()
+                    && now.iter().zip(then.iter()).all(|(now, then)| now.name == then.name && now.ty == then.ty)
+            }
+            _ => false,
+        };
+        // Drivers prepare such a statement anew.
+        let changed = || SqlError::not_supported("cached plan must not change result type");
+        is_same.then_some(()).ok_or_else(|| changed().with_routine("RevalidateCachedQuery"))
     }
 }
 
@@ -54,12 +79,26 @@ pub(crate) struct CachedPlan {
     pub at_once: Option<Arc<AtOnce>>,
 }
 
+/// What a prepared statement runs.
+pub(crate) enum Body {
+    /// It is empty, or a cursor whose rows its portal has.
+    Nothing,
+    Parsed(Statement),
+    /// A text that the plan cache knows but for its literals. It is parsed where that plan does not serve.
+    Known(KnownText),
+}
+
+pub(crate) struct KnownText {
+    pub known: Arc<Known>,
+    /// Of the literals.
+    pub values: Vec<Datum>,
+}
+
 pub(crate) struct Prepared {
     pub name: String,
     /// The text that positions refer to.
     pub sql: Arc<str>,
-    /// `None`: an empty statement.
-    pub statement: Option<Statement>,
+    pub body: Body,
     pub types: Vec<DataType>,
     /// What its literals were read by.
     pub style: Option<LiteralStyle>,

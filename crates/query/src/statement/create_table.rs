@@ -107,7 +107,7 @@ pub(crate) async fn bind_rows(
         Rows::Execute(name, args) => {
             let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
             let not_rows = || SqlError::new("42809", "prepared statement is not a SELECT");
-            let statement = prepared.statement.as_ref().ok_or_else(not_rows)?;
+            let statement = prepared.statement().ok_or_else(not_rows)?;
             if !matches!(statement, Statement::Query(_)) {
                 return Err(not_rows());
             }

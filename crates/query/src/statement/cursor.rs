@@ -14,7 +14,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::session::outcome::{Columns, Outcome, RowSource, RowStream, StreamSource};
 use crate::session::params::Given;
-use crate::session::prepared::{Bound, Portal, Prepared, result_columns};
+use crate::session::prepared::{Body, Bound, Portal, Prepared, result_columns};
 use crate::session::{Scope, Session, spent_portal};
 use crate::syntax::{Declare, FetchRows, Statement, strength_name};
 use arrow_array::RecordBatch;
@@ -79,7 +79,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     let prepared = Arc::new(Prepared {
         name: String::new(),
         sql: sql.clone(),
-        statement: None,
+        body: Body::Nothing,
         types: Vec::new(),
         style: None,
         columns: columns.clone(),

@@ -40,7 +40,7 @@ pub(crate) async fn run(
         Statement::Utility(utility) => match &**utility {
             Utility::Execute { name, args } => {
                 let (prepared, values) = super::utility::arguments(session, name, args, sql)?;
-                let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+                let Some(statement) = prepared.statement() else { return Ok(Outcome::Empty) };
                 let given = Given { values, types: prepared.types.clone(), style: prepared.style };
                 explained(session, options, None, statement, &prepared.sql, given).await
             }
@@ -92,7 +92,7 @@ async fn of_definition(
         }
         Rows::Execute(name, args) => {
             let (prepared, values) = super::utility::arguments(session, name, args, sql)?;
-            let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+            let Some(statement) = prepared.statement() else { return Ok(Outcome::Empty) };
             let given = Given { values, types: prepared.types.clone(), style: prepared.style };
             explained(session, options, Some(creation), statement, &prepared.sql, given).await
         }

@@ -126,7 +126,8 @@ fn prepare(
     let eval = session.eval_context(Vec::new(), &catalog);
     let ctx = session.bind_context(&catalog, sql, &eval);
     let types = types.iter().map(|ty| bind::bind_type(&ctx, ty)).collect::<Result<Vec<DataType>>>()?;
-    session.add_statement(name, sql.clone(), Some(statement.clone()), types, true)
+    let prepared = session.prepared(name, sql.clone(), Some(statement.clone()), types, true)?;
+    session.add_statement(prepared)
 }
 
 async fn execute(session: &mut Session, name: &str, args: &[ast::Expr], sql: &Arc<str>) -> Result<Outcome> {

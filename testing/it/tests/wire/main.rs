@@ -35,4 +35,5 @@ mod terminate;
 mod torture;
 mod tpcc;
 mod tpch;
+mod unnamed_texts;
 mod waits;
