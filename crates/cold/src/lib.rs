@@ -25,7 +25,7 @@ pub use delete_map::{AlreadyMarked, DeleteMap, Mark};
 pub use error::{Error, Result};
 pub use filter::key_hash;
 pub use locator::{Location, Locator, LocatorBudget};
-pub use rowfile::{RowEntry, RowEntryRef, RowFile, RowFileMeta, RowFileWriter};
+pub use rowfile::{HeldEntries, RowEntry, RowEntryRef, RowFile, RowFileMeta, RowFileWriter};
 pub use segment::{
     ChosenRows, ChunkReader, KeySpec, Keys, PAGE_ROWS, ROW_GROUP_ROWS, RowGroup, RowStamps, Segment, SegmentColumn,
     SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps, ValueOrder, ZoneMap,

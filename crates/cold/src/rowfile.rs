@@ -6,12 +6,14 @@
 //! `docs/format/rowfile.md` has the bytes. As in segments, an ordinal is an entry's position in the file.
 
 mod block;
+mod held;
 mod reader;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use held::HeldEntries;
 pub use reader::{RowFile, RowFileIter};
 pub use writer::RowFileWriter;
 

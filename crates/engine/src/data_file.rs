@@ -9,7 +9,7 @@ use crate::read::SeenRow;
 use crate::{Error, Result, rows};
 use arrow_array::ArrayRef;
 use basalt_cold::segment::Keys;
-use basalt_cold::{BlockCache, Files, ROW_GROUP_ROWS, RowFile, Segment};
+use basalt_cold::{BlockCache, Files, HeldEntries, ROW_GROUP_ROWS, RowFile, Segment};
 use basalt_hot::Rows;
 use basalt_meta::FileKind;
 use basalt_types::row::{self, RowRef};
@@ -224,19 +224,19 @@ impl DataFile {
         Ok(out)
     }
 
-    /// Keys and some columns of the rows at ascending ordinals.
-    pub fn rows_at(&self, ordinals: &[u32], columns: &[ColumnId]) -> basalt_cold::Result<ColdRows> {
-        let keys = match self {
-            DataFile::Segment(segment) => segment.keys_at(ordinals)?,
-            DataFile::Rows(_) | DataFile::Pair(..) => Keys::default(),
-        };
-        Ok(match self.values_at(ordinals, columns)? {
-            ColdRows::Columns { values, .. } => ColdRows::Columns { keys, values },
-            rows @ ColdRows::Rows(_) => rows,
-        })
+    /// Some columns of the rows at ascending ordinals, which lie near each other, and their keys if they are wanted.
+    pub fn rows_at(&self, ordinals: &[u32], columns: &[ColumnId], keyed: bool) -> basalt_cold::Result<ColdRows> {
+        match self {
+            DataFile::Segment(segment) => {
+                let keys = if keyed { segment.keys_at(ordinals)? } else { Keys::default() };
+                Ok(ColdRows::Columns { keys, values: segment.read_at(ordinals, columns)? })
+            }
+            DataFile::Rows(file) | DataFile::Pair(_, file) => Ok(ColdRows::Held(file.hold_at(ordinals)?)),
+        }
     }
 
-    /// The same, if need be without keys.
+    /// Some columns of the rows at ascending ordinals, wherever they lie: no block stays in memory for one of its rows. Keys
+    /// are not among them.
     pub fn values_at(&self, ordinals: &[u32], columns: &[ColumnId]) -> basalt_cold::Result<ColdRows> {
         match self {
             DataFile::Segment(segment) => {
@@ -329,11 +329,12 @@ pub enum ColdRows {
         values: Vec<Option<ArrayRef>>,
     },
     Rows(Rows),
+    Held(HeldEntries),
 }
 
 impl Default for ColdRows {
     fn default() -> ColdRows {
-        ColdRows::Rows(Rows::new())
+        ColdRows::Held(HeldEntries::default())
     }
 }
 
@@ -342,6 +343,7 @@ impl ColdRows {
         match self {
             ColdRows::Columns { keys, .. } => keys.len(),
             ColdRows::Rows(rows) => rows.len(),
+            ColdRows::Held(entries) => entries.len(),
         }
     }
 
@@ -349,6 +351,7 @@ impl ColdRows {
         match self {
             ColdRows::Columns { keys, .. } => keys.get(at),
             ColdRows::Rows(rows) => rows.get(at).key,
+            ColdRows::Held(entries) => entries.get(at).key,
         }
     }
 
@@ -386,6 +389,8 @@ impl ColdRows {
                 SeenRow::Values(values)
             }
             ColdRows::Rows(rows) => SeenRow::Encoded(rows.get(at).row),
+            // A tombstone has no place here: its bytes, none, fit no table.
+            ColdRows::Held(entries) => SeenRow::Encoded(entries.get(at).row.unwrap_or_default()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::bulk::Encoding;
 use crate::data_file::DataFile;
-use crate::locks::{Acquired, LockReport, Locks, Mode, Object, Owner};
+use crate::locks::{Acquired, LockReport, LockWait, Locks, Mode, Object, Owner};
 use crate::read::ReadContext;
 use crate::read::mirror::MirrorBudget;
 use crate::read::row_cache::{RowCache, RowCacheStats};
@@ -225,9 +225,11 @@ impl Engine {
         self.locks.waits()
     }
 
-    /// Sessions in the way of what a session waits for.
-    pub fn lock_blockers(&self, session: i32) -> Vec<i32> {
-        self.locks.blockers(session)
+    /// Who is in the way of what a session waits for.
+    pub fn lock_waits_of(&self, session: i32) -> Vec<LockWait> {
+        let mut waits = self.locks.waits_of(session);
+        waits.iter_mut().for_each(|wait| wait.name = self.name_of(&wait.object));
+        waits
     }
 
     /// Enters a writer whose first record will come behind the log's present end.
@@ -442,7 +444,7 @@ impl Engine {
             published: self.published(),
             tablets: tablets.len() as u64,
             locks_held: self.locks.held_count() as u64,
-            lock_waits: self.locks.waiting_count() as u64,
+            lock_waiters: self.locks.waiting_count() as u64,
             pins: self.pins.list().len() as u64,
             active_writers: self.txns.active_count() as u64,
             log: self.log.stats(),
@@ -533,7 +535,7 @@ pub struct EngineStats {
     pub files: u64,
     pub file_bytes: u64,
     pub locks_held: u64,
-    pub lock_waits: u64,
+    pub lock_waiters: u64,
     pub pins: u64,
     pub active_writers: u64,
     pub log: basalt_wal::Stats,

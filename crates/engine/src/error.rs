@@ -1,6 +1,6 @@
 //! What can go wrong in the engine, as its callers must tell it apart.
 
-use crate::locks::DeadlockWait;
+use crate::locks::LockWait;
 use basalt_types::{ErrorKind, Key, ObjectId};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub enum Error {
     SnapshotTooOld,
     /// How those waited who waited for each other, the refused one first.
     #[error("deadlock detected")]
-    Deadlock(Vec<DeadlockWait>),
+    Deadlock(Vec<LockWait>),
     #[error("could not obtain lock on {0}")]
     LockNotAvailable(String),
     #[error("canceling statement due to lock timeout")]

@@ -16,7 +16,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use report::{DeadlockWait, LockReport};
+pub use report::{LockReport, LockWait};
 
 use crate::{Error, Result};
 use basalt_types::{Key, ObjectId, TabletId, TxnId};
@@ -319,25 +319,32 @@ impl Locks {
         let others: Vec<Owner> = self.table.lock().held.keys().copied().filter(|other| *other != owner).collect();
         let mut keys = Vec::new();
         for other in others {
-            let mut from = 0;
-            loop {
-                let table = self.table.lock();
-                // An owner's locks only grow in number, until all go at once: the one that may go by itself is the last.
-                let Some(chunk) = table.held.get(&other).and_then(|held| held.get(from..)) else { break };
-                let chunk = &chunk[..chunk.len().min(CHUNK_LOCKS)];
+            self.each_chunk(other, |_, chunk| {
                 keys.extend(chunk.iter().filter_map(|object| match object {
                     Object::Row(of, key) if *of == tablet => Some(Key::from(&key[..])),
                     _ => None,
                 }));
-                from += chunk.len();
-                if chunk.len() < CHUNK_LOCKS {
-                    break;
-                }
-            }
+            });
         }
         keys.sort_unstable();
         keys.dedup();
         keys
+    }
+
+    /// Looks at what an owner holds, so many locks at a time that others come to the table in between.
+    fn each_chunk(&self, owner: Owner, mut look: impl FnMut(&Table, &[Object])) {
+        let mut from = 0;
+        loop {
+            let table = self.table.lock();
+            // An owner's locks only grow in number, until all go at once: the one that may go by itself is the last.
+            let Some(chunk) = table.held.get(&owner).and_then(|held| held.get(from..)) else { return };
+            let chunk = &chunk[..chunk.len().min(CHUNK_LOCKS)];
+            look(&table, chunk);
+            from += chunk.len();
+            if chunk.len() < CHUNK_LOCKS {
+                return;
+            }
+        }
     }
 
     /// Which of these objects other owners have locked, however weakly.
@@ -523,7 +530,7 @@ impl Table {
         self.waiting.insert(owner, object.clone());
         while let Some(cycle) = graph::cycle_through(self, owner) {
             let victim = *cycle.iter().max().expect("a cycle has members");
-            let error = Error::Deadlock(report::waits_of(self, &cycle, victim));
+            let error = Error::Deadlock(report::waits_in(self, &cycle, victim));
             if victim == owner {
                 self.leave(owner, object);
                 return Err(error);

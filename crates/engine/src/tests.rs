@@ -463,7 +463,7 @@ async fn a_single_writer_waits_for_an_undecided_batch() {
                 outcome
             })
         };
-        while f.engine.stats().lock_waits == 0 {
+        while f.engine.stats().lock_waiters == 0 {
             tokio::task::yield_now().await;
         }
         if commit {
@@ -496,7 +496,7 @@ async fn read_committed_rechecks_and_repeatable_read_refuses() {
                 outcome
             })
         };
-        while f.engine.stats().lock_waits == 0 {
+        while f.engine.stats().lock_waiters == 0 {
             tokio::task::yield_now().await;
         }
         first.commit().await.unwrap();
@@ -664,7 +664,7 @@ async fn a_recheck_follows_a_changed_key() {
             (found, second)
         })
     };
-    while f.engine.stats().lock_waits == 0 {
+    while f.engine.stats().lock_waiters == 0 {
         tokio::task::yield_now().await;
     }
     first.commit().await.unwrap();

@@ -3,14 +3,18 @@
 //! A session may hold a lock many times, for itself and for its transaction, and gives back one hold at a time. Who
 //! must wait stands in a queue per lock; nobody overtakes a request that it conflicts with, unless it holds the lock
 //! already. Sessions that wait for one another in a circle are told so at once: the one that closes it is refused
-//! (40P01). Waits for rows and tables are not seen from here: `lock_timeout` and `statement_timeout` end those.
+//! (40P01). A circle that goes through rows or tables, too, whose locks are the engine's, is found by one of those in it who wait
+//! for an advisory lock, after `deadlock_timeout`. Whoever finds it leaves the queue under the mutex, so that one alone
+//! is refused.
 
 use crate::error::{Result, SqlError};
+use basalt_engine::LockWait;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque, hash_map};
 use std::fmt;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// What is locked: a number of 64 bits, or two of 32, in one database.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -62,6 +66,24 @@ struct Table {
     /// What each session's transaction holds, in the order taken.
     transactional: HashMap<i32, Vec<(AdvisoryKey, bool)>>,
     tickets: u64,
+}
+
+/// What one session waits for that another one has.
+enum Wait {
+    Here(AdvisoryKey, bool),
+    Elsewhere(LockWait),
+}
+
+/// How long somebody waits, and what it looks at meanwhile.
+pub struct AdvisoryWait<'a> {
+    /// `lock_timeout`.
+    pub limit: Option<Duration>,
+    /// When circles through other locks are looked for, and how often.
+    pub deadlock_timeout: Duration,
+    /// Whether the statement that asks has ended.
+    pub is_over: &'a (dyn Fn() -> bool + Sync),
+    /// How a session waits for rows, tables and transactions.
+    pub elsewhere: &'a (dyn Fn(i32) -> Vec<LockWait> + Sync),
 }
 
 /// All of a database server. One mutex guards it; nothing is awaited inside.
@@ -124,7 +146,8 @@ impl Table {
     }
 
     /// Whether `pid` waits, over any number of others, for itself; if so, how those wait who are in between, a line each.
-    fn circle_through(&self, pid: i32) -> Option<Vec<String>> {
+    /// `elsewhere`: how a session waits for others that this table knows nothing of.
+    fn circle_through(&self, pid: i32, elsewhere: &dyn Fn(i32) -> Vec<LockWait>) -> Option<Vec<String>> {
         let mut waits: HashMap<i32, Vec<(AdvisoryKey, &Entry, &Waiter)>> = HashMap::new();
         for (key, entry) in &self.entries {
             for waiter in &entry.queue {
@@ -132,15 +155,22 @@ impl Table {
             }
         }
         // How each session was met: the one that waits for it, and for what.
-        let mut met: HashMap<i32, (i32, AdvisoryKey, bool)> = HashMap::new();
+        let mut met: HashMap<i32, (i32, Wait)> = HashMap::new();
         let mut open = vec![pid];
         while let Some(from) = open.pop() {
             for (key, entry, waiter) in waits.get(&from).into_iter().flatten() {
                 for by in entry.blockers(from, waiter.exclusive, waiter.ticket) {
                     if let hash_map::Entry::Vacant(new) = met.entry(by) {
-                        new.insert((from, *key, waiter.exclusive));
+                        new.insert((from, Wait::Here(*key, waiter.exclusive)));
                         open.push(by);
                     }
+                }
+            }
+            for wait in elsewhere(from).into_iter().filter(|wait| wait.blocked_by != 0) {
+                let by = wait.blocked_by;
+                if let hash_map::Entry::Vacant(new) = met.entry(by) {
+                    new.insert((from, Wait::Elsewhere(wait)));
+                    open.push(by);
                 }
             }
             if met.contains_key(&pid) {
@@ -150,9 +180,13 @@ impl Table {
         let mut lines = Vec::new();
         let mut by = pid;
         loop {
-            let (from, key, exclusive) = met.get(&by)?;
-            let mode = mode_name(*exclusive);
-            lines.push(format!("Process {from} waits for {mode} on {key}; blocked by process {by}."));
+            let (from, wait) = met.get(&by)?;
+            lines.push(match wait {
+                Wait::Here(key, exclusive) => {
+                    format!("Process {from} waits for {} on {key}; blocked by process {by}.", mode_name(*exclusive))
+                }
+                Wait::Elsewhere(wait) => wait.to_string(),
+            });
             by = *from;
             if by == pid {
                 lines.reverse();
@@ -210,6 +244,12 @@ impl AdvisoryLocks {
         reports
     }
 
+    /// Sessions that wait.
+    pub fn waiting(&self) -> Vec<i32> {
+        let table = self.table.lock();
+        table.entries.values().flat_map(|entry| entry.queue.iter().map(|waiter| waiter.pid)).collect()
+    }
+
     /// Sessions in the way of what a session waits for.
     pub fn blockers(&self, pid: i32) -> Vec<i32> {
         let table = self.table.lock();
@@ -233,20 +273,16 @@ impl AdvisoryLocks {
         free
     }
 
-    /// Takes a lock, waiting for those in the way. `is_over` tells that the statement that asks has ended.
-    pub async fn lock(
-        &self,
-        key: AdvisoryKey,
-        request: AdvisoryRequest,
-        limit: Option<Duration>,
-        is_over: impl Fn() -> bool,
-    ) -> Result<()> {
+    /// Takes a lock, waiting for those in the way.
+    pub async fn lock(&self, key: AdvisoryKey, request: AdvisoryRequest, wait: AdvisoryWait<'_>) -> Result<()> {
         if self.try_lock(key, request) {
             return Ok(());
         }
         let ticket = self.enqueue(key, request)?;
         let place = Place { locks: self, key, ticket };
-        let until = limit.map(|limit| tokio::time::Instant::now() + limit);
+        let until = wait.limit.map(|limit| Instant::now() + limit);
+        let mut look_at = Instant::now() + wait.deadlock_timeout;
+        let mut seen = None;
         loop {
             let changed = self.changed.notified();
             if self.take_turn(key, request, ticket) {
@@ -254,15 +290,19 @@ impl AdvisoryLocks {
                 self.changed.notify_waiters();
                 return Ok(());
             }
-            if is_over() {
+            if (wait.is_over)() {
                 return Err(SqlError::canceled());
             }
-            if until.is_some_and(|until| tokio::time::Instant::now() >= until) {
+            let now = Instant::now();
+            if until.is_some_and(|until| now >= until) {
                 return Err(SqlError::new("55P03", "canceling statement due to lock timeout"));
             }
-            let look = until.map_or(LOOK_EVERY, |until| {
-                LOOK_EVERY.min(until.saturating_duration_since(tokio::time::Instant::now()))
-            });
+            if now >= look_at {
+                // Waits elsewhere are not of one moment: a circle is one if it is there again.
+                seen = self.look_for_circle(key, request.pid, ticket, wait.elsewhere, seen)?;
+                look_at = now + if seen.is_some() { LOOK_EVERY } else { wait.deadlock_timeout };
+            }
+            let look = until.map_or(LOOK_EVERY, |until| LOOK_EVERY.min(until.saturating_duration_since(now)));
             tokio::select! {
                 () = changed => {}
                 () = tokio::time::sleep(look) => {}
@@ -276,11 +316,31 @@ impl AdvisoryLocks {
         let ticket = table.tickets;
         let waiter = Waiter { ticket, pid: request.pid, exclusive: request.exclusive };
         table.entries.entry(key).or_default().queue.push_back(waiter);
-        if let Some(circle) = table.circle_through(request.pid) {
+        if let Some(circle) = table.circle_through(request.pid, &|_| Vec::new()) {
             leave(&mut table, key, ticket);
-            return Err(SqlError::new("40P01", "deadlock detected").with_detail(circle.join("\n")));
+            return Err(deadlock(&circle));
         }
         Ok(ticket)
+    }
+
+    /// The circle that a waiting session is part of, if it is; it is refused if that was `seen` before.
+    fn look_for_circle(
+        &self,
+        key: AdvisoryKey,
+        pid: i32,
+        ticket: u64,
+        elsewhere: &dyn Fn(i32) -> Vec<LockWait>,
+        seen: Option<Vec<String>>,
+    ) -> Result<Option<Vec<String>>> {
+        let mut table = self.table.lock();
+        let circle = table.circle_through(pid, elsewhere);
+        match circle {
+            Some(circle) if seen.as_ref() == Some(&circle) => {
+                leave(&mut table, key, ticket);
+                Err(deadlock(&circle))
+            }
+            circle => Ok(circle),
+        }
     }
 
     /// Grants the request that waits as `ticket` if it can be.
@@ -340,6 +400,10 @@ impl AdvisoryLocks {
         drop(table);
         self.changed.notify_waiters();
     }
+}
+
+fn deadlock(circle: &[String]) -> SqlError {
+    SqlError::new("40P01", "deadlock detected").with_detail(circle.join("\n"))
 }
 
 fn leave(table: &mut Table, key: AdvisoryKey, ticket: u64) {

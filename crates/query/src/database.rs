@@ -80,30 +80,42 @@ pub struct Stats {
     pub corruption_errors: AtomicU64,
     /// Statements that met a broken invariant of Basalt's own (XX000).
     pub internal_errors: AtomicU64,
-    /// Statements that ran by the plan of another text, which differs from theirs in its literals alone.
+    /// Statements that ran by the plan that is known of their text but for its literals.
     pub plan_cache_hits: AtomicU64,
     /// Time from a statement's start to its end, rows sent included.
     pub statement_micros: AtomicU64,
 }
 
 impl Stats {
-    /// Name and value of each counter.
-    pub fn list(&self) -> [(&'static str, u64); 12] {
+    /// Name, meaning and value of each counter.
+    pub(crate) fn list(&self) -> [(&'static str, &'static str, u64); 12] {
         [
-            ("statements", &self.statements),
-            ("errors", &self.errors),
-            ("commits", &self.commits),
-            ("rollbacks", &self.rollbacks),
-            ("rows_returned", &self.rows_returned),
-            ("rows_written", &self.rows_written),
-            ("sessions_opened", &self.sessions_opened),
-            ("cancels", &self.cancels),
-            ("corruption_errors", &self.corruption_errors),
-            ("internal_errors", &self.internal_errors),
-            ("plan_cache_hits", &self.plan_cache_hits),
-            ("statement_micros", &self.statement_micros),
+            ("statements", "Statements that ended, in whatever way.", &self.statements),
+            ("errors", "Errors that clients were told.", &self.errors),
+            ("commits", "Transactions that committed, single statements included.", &self.commits),
+            ("rollbacks", "Transactions that were rolled back.", &self.rollbacks),
+            ("rows_returned", "Rows that clients were given.", &self.rows_returned),
+            ("rows_written", "Rows that statements inserted, changed or deleted.", &self.rows_written),
+            ("sessions_opened", "Sessions that were opened.", &self.sessions_opened),
+            ("cancels", "Requests to cancel a statement.", &self.cancels),
+            ("corruption_errors", "Statements that met damaged data (XX001).", &self.corruption_errors),
+            (
+                "internal_errors",
+                "Statements that met a broken invariant of the server's own (XX000).",
+                &self.internal_errors,
+            ),
+            (
+                "plan_cache_hits",
+                "Statements that were not bound, as the plan of their text but for its literals was known.",
+                &self.plan_cache_hits,
+            ),
+            (
+                "statement_micros",
+                "Microseconds that statements took, their rows sent included.",
+                &self.statement_micros,
+            ),
         ]
-        .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+        .map(|(name, description, counter)| (name, description, counter.load(Ordering::Relaxed)))
     }
 
     pub(crate) fn add(counter: &AtomicU64, count: u64) {

@@ -165,6 +165,14 @@ impl From<basalt_expr::Error> for SqlError {
     }
 }
 
+/// Where a function of an expression has run something of the session. An expression knows no position.
+impl From<SqlError> for basalt_expr::Error {
+    fn from(error: SqlError) -> basalt_expr::Error {
+        let SqlError { sqlstate, message, detail, hint, .. } = error;
+        basalt_expr::Error { sqlstate, message, detail, hint }
+    }
+}
+
 impl From<basalt_exec::Error> for SqlError {
     fn from(error: basalt_exec::Error) -> SqlError {
         match error {

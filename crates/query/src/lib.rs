@@ -9,6 +9,7 @@ mod advisory;
 pub mod bind;
 mod column;
 mod copy;
+pub mod counters;
 pub mod database;
 pub mod error;
 mod explain;

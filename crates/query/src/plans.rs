@@ -70,6 +70,11 @@ impl Known {
     ) -> Known {
         Known { key, catalog_version, plan, columns, types, used: AtomicU64::new(0) }
     }
+
+    /// Whether it is for these surroundings.
+    pub fn is_around(&self, around: &Arc<str>) -> bool {
+        Arc::ptr_eq(&self.key.around, around) || self.key.around == *around
+    }
 }
 
 enum Entry {

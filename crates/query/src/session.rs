@@ -150,7 +150,7 @@ pub struct Session {
     scratch: Scratch,
     /// The statement has just been tried by the row engine.
     pub(crate) took_too_much: bool,
-    /// For texts of simple queries; those that were run last, by their hashes.
+    /// For texts whose literals are taken out; the plans of those that were run last, by the texts' hashes.
     text: Vec<u8>,
     text_hasher: ahash::RandomState,
     recent: Vec<Option<Arc<Known>>>,

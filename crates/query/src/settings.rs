@@ -45,6 +45,8 @@ pub struct Effective {
     pub extra_float_digits: i32,
     pub statement_timeout: Option<Duration>,
     pub lock_timeout: Option<Duration>,
+    /// How long an advisory lock is waited for before circles through other locks are looked for; others are found at once.
+    pub deadlock_timeout: Duration,
     pub idle_in_transaction_timeout: Option<Duration>,
     pub idle_session_timeout: Option<Duration>,
     pub synchronous_commit: bool,
@@ -496,6 +498,7 @@ impl Effective {
             extra_float_digits: number("extra_float_digits") as i32,
             statement_timeout: timeout("statement_timeout"),
             lock_timeout: timeout("lock_timeout"),
+            deadlock_timeout: timeout("deadlock_timeout").unwrap_or_default(),
             idle_in_transaction_timeout: timeout("idle_in_transaction_session_timeout"),
             idle_session_timeout: timeout("idle_session_timeout"),
             synchronous_commit: text("synchronous_commit") != "off",

@@ -78,6 +78,10 @@ impl Block {
         self.count
     }
 
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     fn word(&self, index: usize) -> u32 {
         u32::from_le_bytes(self.bytes[index * 4..][..4].try_into().expect("4 bytes"))
     }

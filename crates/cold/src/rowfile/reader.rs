@@ -1,7 +1,7 @@
 //! Reads a row file: by key, by ordinal, in order.
 
 use super::block::Block;
-use super::{Layout, MAGIC, RowEntry, RowEntryRef, RowFileMeta};
+use super::{HeldEntries, Layout, MAGIC, RowEntry, RowEntryRef, RowFileMeta};
 use crate::cache::{CachedBlock, Slot};
 use crate::encoding::{Damage, Decoded};
 use crate::frame::{Filter, FramedFile};
@@ -205,6 +205,24 @@ impl RowFile {
             at_hand = Some((index, block));
         }
         Ok(())
+    }
+
+    /// The entries at some ordinals, which ascend and lie near each other: they keep their blocks.
+    pub fn hold_at(&self, ordinals: &[u32]) -> Result<HeldEntries> {
+        let mut held = HeldEntries::with_capacity(ordinals.len());
+        let mut left = ordinals;
+        while let Some(first) = left.first() {
+            let (index, _) = self.position(*first)?;
+            let block = self.block(index)?;
+            let before = self.layout.blocks[index].first_ordinal;
+            held.begin(&block);
+            let here = left.partition_point(|ordinal| ((ordinal - before) as usize) < block.count());
+            for ordinal in &left[..here] {
+                held.push(self.sound(index, block.get((ordinal - before) as usize))?);
+            }
+            left = &left[here..];
+        }
+        Ok(held)
     }
 
     /// The block of an entry, and its place there.

@@ -86,6 +86,11 @@ fn entries_are_found_by_key_by_ordinal_and_in_order() {
     file.visit_at(&some, |entry| visited.push(entry.to_owned())).unwrap();
     assert!(visited.iter().eq(some.iter().map(|ordinal| &entries[*ordinal as usize])));
     assert!(matches!(file.visit_at(&[20_000, 20_001], |_| {}), Err(Error::OrdinalOutOfRange { .. })));
+    let held = file.hold_at(&some).unwrap();
+    assert_eq!(held.len(), some.len());
+    assert!((0..held.len()).all(|at| held.get(at).to_owned() == visited[at]));
+    assert!(file.hold_at(&[]).unwrap().is_empty());
+    assert!(matches!(file.hold_at(&[20_000, 20_001]), Err(Error::OrdinalOutOfRange { .. })));
     assert!(matches!(file.entry_at(20_001), Err(Error::OrdinalOutOfRange { .. })));
     assert!(matches!(file.keys(20_000..20_002), Err(Error::OrdinalOutOfRange { .. })));
     file.verify().unwrap();

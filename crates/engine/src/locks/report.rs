@@ -1,6 +1,6 @@
 //! Who holds what, and who waits for whom: for `pg_locks`, `pg_blocking_pids` and what a deadlock's error says.
 
-use super::{CHUNK_LOCKS, Locks, Mode, Object, Owner, Table};
+use super::{Locks, Mode, Object, Owner, Table};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub struct LockReport {
     pub granted: bool,
 }
 
-/// One of those who wait for each other in a circle.
+/// Somebody is in the way of somebody.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeadlockWait {
+pub struct LockWait {
     pub session: i32,
     pub object: Object,
     /// The object as users know it.
@@ -25,9 +25,9 @@ pub struct DeadlockWait {
     pub blocked_by: i32,
 }
 
-impl fmt::Display for DeadlockWait {
+impl fmt::Display for LockWait {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeadlockWait { session, mode, name, blocked_by, .. } = self;
+        let LockWait { session, mode, name, blocked_by, .. } = self;
         write!(out, "Process {session} waits for {mode} on {name}; blocked by process {blocked_by}.")
     }
 }
@@ -76,21 +76,13 @@ impl Locks {
             (reports, owners, contended)
         };
         for owner in owners {
-            let mut from = 0;
-            loop {
-                let table = self.table.lock();
-                let Some(chunk) = table.held.get(&owner).and_then(|held| held.get(from..)) else { break };
-                let chunk = &chunk[..chunk.len().min(CHUNK_LOCKS)];
+            self.each_chunk(owner, |table, chunk| {
                 for object in chunk.iter().filter(|held| !matches!(held, Object::Row(..)) || contended.contains(held)) {
                     let holders = table.entries.get(object).map_or(&[][..], |entry| &entry.holders);
                     let held = holders.iter().find(|(holder, _)| *holder == owner);
                     reports.extend(held.into_iter().flat_map(|(_, mode)| of_one(owner, object, *mode, true)));
                 }
-                from += chunk.len();
-                if chunk.len() < CHUNK_LOCKS {
-                    break;
-                }
-            }
+            });
         }
         reports.sort_by_key(|report| (report.owner, !report.granted));
         reports
@@ -101,15 +93,12 @@ impl Locks {
         self.table.lock().waiting.iter().map(|(owner, object)| (owner.session, object.clone())).collect()
     }
 
-    /// Sessions in the way of what a session waits for: holders, and who asked before.
-    pub fn blockers(&self, session: i32) -> Vec<i32> {
+    /// Who is in the way of what a session waits for: holders, and who asked before. Objects have no names yet.
+    pub fn waits_of(&self, session: i32) -> Vec<LockWait> {
         let table = self.table.lock();
         let waiting = table.waiting.keys().filter(|owner| owner.session == session);
-        let mut blockers: Vec<i32> =
-            waiting.flat_map(|owner| table.in_the_way(*owner)).map(|blocker| blocker.session).collect();
-        blockers.sort_unstable();
-        blockers.dedup();
-        blockers
+        let blocked = waiting.flat_map(|owner| table.in_the_way(*owner).into_iter().map(|by| (*owner, by)));
+        blocked.filter_map(|(owner, by)| table.wait_of(owner, by)).collect()
     }
 }
 
@@ -118,6 +107,14 @@ impl Table {
     fn asked(&self, owner: Owner, object: &Object) -> Option<Mode> {
         let queue = &self.entries.get(object)?.queue;
         queue.iter().find(|waiter| waiter.owner == owner).map(|waiter| waiter.mode)
+    }
+
+    /// How an owner waits for another one.
+    fn wait_of(&self, owner: Owner, by: Owner) -> Option<LockWait> {
+        let object = self.waiting.get(&owner)?;
+        let mode = self.asked(owner, object).and_then(|mode| mode.names_on(object).pop()).unwrap_or_default();
+        let (session, blocked_by) = (owner.session, by.session);
+        Some(LockWait { session, object: object.clone(), name: object.to_string(), mode, blocked_by })
     }
 
     /// Whom an owner waits for, holders first.
@@ -138,21 +135,14 @@ fn of_one(owner: Owner, object: &Object, mode: Mode, granted: bool) -> impl Iter
 }
 
 /// How the owners of a circle wait, from one on. Objects have no names yet.
-pub(super) fn waits_of(table: &Table, cycle: &[Owner], first: Owner) -> Vec<DeadlockWait> {
+pub(super) fn waits_in(table: &Table, cycle: &[Owner], first: Owner) -> Vec<LockWait> {
     let mut waits = Vec::new();
     let mut seen = HashSet::new();
     let mut owner = first;
     while seen.insert(owner) {
         let blocker = table.in_the_way(owner).into_iter().find(|other| cycle.contains(other));
-        let (Some(object), Some(blocker)) = (table.waiting.get(&owner), blocker) else { break };
-        let mode = table.asked(owner, object).and_then(|mode| mode.names_on(object).pop()).unwrap_or_default();
-        waits.push(DeadlockWait {
-            session: owner.session,
-            object: object.clone(),
-            name: object.to_string(),
-            mode,
-            blocked_by: blocker.session,
-        });
+        let Some((blocker, wait)) = blocker.and_then(|by| Some((by, table.wait_of(owner, by)?))) else { break };
+        waits.push(wait);
         owner = blocker;
     }
     waits

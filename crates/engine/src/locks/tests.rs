@@ -1,4 +1,5 @@
 use super::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const WAIT: WaitPolicy = WaitPolicy::Wait(None);
@@ -272,8 +273,9 @@ async fn waits_are_told() {
         tokio::task::yield_now().await;
     }
     assert_eq!(locks.waits(), [(2, row(1))]);
-    assert_eq!(locks.blockers(2), [1, 3]);
-    assert_eq!(locks.blockers(1), [] as [i32; 0]);
+    let blockers = |session| locks.waits_of(session).iter().map(|wait| wait.blocked_by).collect::<BTreeSet<i32>>();
+    assert_eq!(blockers(2), BTreeSet::from([1, 3]));
+    assert_eq!(blockers(1), BTreeSet::new());
     let told = |reports: Vec<LockReport>| -> Vec<(i32, Object, &'static str, bool)> {
         reports.into_iter().map(|told| (told.owner.session, told.object, told.mode, told.granted)).collect()
     };

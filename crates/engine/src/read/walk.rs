@@ -174,7 +174,15 @@ impl Engine {
             let rest = Some((Bound::Included(Key::from(&from[..])), to));
             walk.looked += HOT_LOOKS;
             let chunk = Chunk::Hot { rows: Rows::new(), rest };
-            walk.open_source(tablet, view, chunk)?;
+            // Of the rows in the range so many lie in hot, if they lie as those of the whole tablet do.
+            let (hot_rows, cold_rows) = (tablet.hot.rows() as u64, cold_rows_of(&view));
+            let share = walk.first_rows() as u64 * hot_rows / (hot_rows + cold_rows).max(1);
+            let first = if cold_rows == 0 {
+                walk.first_rows()
+            } else {
+                (2 * share as usize).clamp(HINT_MIN, walk.first_rows())
+            };
+            walk.open_source(tablet, view, chunk, first)?;
         }
         let direction = walk.spec.direction;
         walk.waiting.sort_by(|a, b| direction.order(&b.bound, &a.bound));
@@ -296,7 +304,8 @@ impl<'a> Walk<'a> {
         let (rows, ordinals) = (ColdRows::default(), Vec::new());
         let is_alone = self.open.is_empty() && self.waiting.is_empty();
         let keyed = self.spec.keyed || self.spec.reading.noted.is_some() || !is_alone;
-        self.open_source(tablet, view, Chunk::File { file, rows, ordinals, within: 0, rest, backwards, keyed })
+        let chunk = Chunk::File { file, rows, ordinals, within: 0, rest, backwards, keyed };
+        self.open_source(tablet, view, chunk, self.first_rows())
     }
 
     fn open_unsorted(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, file: Arc<FileEntry>) -> Result<()> {
@@ -318,7 +327,7 @@ impl<'a> Walk<'a> {
         if ordinals.is_empty() {
             return Ok(());
         }
-        let rows = file.data.rows_at(&ordinals, self.spec.columns)?;
+        let rows = file.data.rows_at(&ordinals, self.spec.columns, true)?;
         let mut order: Vec<u32> = (0..ordinals.len() as u32).collect();
         order.sort_by(|a, b| self.spec.direction.order(rows.key(*a as usize), rows.key(*b as usize)));
         let chunk = Chunk::Unsorted { file, rows, ordinals, order };
@@ -326,11 +335,15 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk) -> Result<()> {
-        let chunk_rows = match self.spec.rows_hint {
+    /// Rows that a source looks at first, if all come from there.
+    fn first_rows(&self) -> usize {
+        match self.spec.rows_hint {
             0 => CHUNK_MIN,
             hint => hint.clamp(HINT_MIN, CHUNK_MAX),
-        };
+        }
+    }
+
+    fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk, chunk_rows: usize) -> Result<()> {
         let mut source = Source { tablet, view, chunk, at: 0, chunk_rows };
         if source.fill(self.engine, &self.spec, &mut self.looked)? {
             self.open.push(source);
@@ -429,10 +442,7 @@ impl Source {
                         true => Ok(rows.before(key)),
                         false => ordinals_before(&file.data, ordinals, key, *backwards),
                     };
-                    *rows = match *keyed {
-                        true => file.data.rows_at(ordinals, spec.columns)?,
-                        false => file.data.values_at(ordinals, spec.columns)?,
-                    };
+                    *rows = file.data.rows_at(ordinals, spec.columns, *keyed)?;
                     let beyond = match (*backwards, to) {
                         (true, _) => before(rows, from)?,
                         (false, Some(to)) => ordinals.len() - before(rows, to)?,
@@ -458,6 +468,11 @@ impl Source {
             }
         }
     }
+}
+
+/// Rows in files of a tablet, deleted ones included.
+fn cold_rows_of(view: &ReadView) -> u64 {
+    view.files.iter().map(|file| u64::from(file.data.rows())).sum()
 }
 
 impl Chunk {

@@ -16,7 +16,7 @@ fn start_batch(f: &Fixture, table: &Arc<TableDef>, first: i64) -> tokio::task::J
 
 /// Waits until the batch's file is in the view and its check waits for a lock.
 async fn checking(f: &Fixture, files: u64, waits: u64) {
-    while f.engine.stats().files < files || f.engine.stats().lock_waits < waits {
+    while f.engine.stats().files < files || f.engine.stats().lock_waiters < waits {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

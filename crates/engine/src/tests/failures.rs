@@ -124,7 +124,7 @@ async fn a_commit_cut_short_by_a_panic_stops_the_engine() {
             locked(&f, &mut txn, 3).await.map(drop)
         })
     };
-    while f.engine.stats().lock_waits == 0 {
+    while f.engine.stats().lock_waiters == 0 {
         tokio::task::yield_now().await;
     }
     let panicked = tokio::spawn(async move {

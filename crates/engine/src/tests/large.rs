@@ -234,7 +234,7 @@ async fn beside<T: Send + 'static>(
     let mut txn = f.begin();
     change_all(&mut txn, &f.table(), new).await.unwrap();
     let waiting = tokio::spawn(first);
-    while f.engine.stats().lock_waits == 0 {
+    while f.engine.stats().lock_waiters == 0 {
         assert!(!waiting.is_finished(), "does not wait");
         tokio::task::yield_now().await;
     }
@@ -320,7 +320,7 @@ async fn a_row_that_another_has_locked_is_waited_for() {
                 (txn, changed)
             }
         });
-        while f.engine.stats().lock_waits == 0 {
+        while f.engine.stats().lock_waiters == 0 {
             assert!(!large.is_finished(), "does not wait");
             tokio::task::yield_now().await;
         }
@@ -345,7 +345,7 @@ async fn a_cycle_through_marks_is_a_deadlock() {
         let table = table.clone();
         async move { change_all(&mut txn, &table, None).await.map(|_| txn) }
     });
-    while f.engine.stats().lock_waits == 0 {
+    while f.engine.stats().lock_waiters == 0 {
         assert!(!large.is_finished(), "does not wait");
         tokio::task::yield_now().await;
     }
@@ -634,7 +634,7 @@ async fn a_batch_waits_for_each_who_marks_its_keys() {
                 batch.commit().await
             }
         });
-        while f.engine.stats().lock_waits == 0 {
+        while f.engine.stats().lock_waiters == 0 {
             tokio::task::yield_now().await;
         }
         second.next_statement();

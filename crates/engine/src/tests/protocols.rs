@@ -236,7 +236,7 @@ async fn a_batch_misses_no_row_that_changes_behind_its_check() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        until(&|stats| stats.files == 3 && stats.lock_waits == 1).await;
+        until(&|stats| stats.files == 3 && stats.lock_waiters == 1).await;
         if merged {
             f.engine.compact_table(table.id).unwrap();
             assert_eq!(f.engine.stats().files, 2);
@@ -246,7 +246,7 @@ async fn a_batch_misses_no_row_that_changes_behind_its_check() {
         delete(&f, &mut deleter, deleted).await;
         other.rollback();
         tokio::time::sleep(Duration::from_millis(20)).await;
-        until(&|stats| stats.lock_waits == 1).await;
+        until(&|stats| stats.lock_waiters == 1).await;
         update(&f, &mut changer, changed, "changed").await;
         changer.commit().await.unwrap();
         f.engine.evict_table(table.id).unwrap();

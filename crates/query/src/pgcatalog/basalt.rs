@@ -19,7 +19,7 @@ basalt memory 13104 v name:text,bytes:int8,limit_bytes:int8
 basalt freshness 13105 v view_name:name,version:int8,lag_ms:int8
 basalt query_log 13106 v started_at:timestamptz,user_name:name,database_name:name,pid:int4,engine:text,duration_us:int8,planning_us:int8,rows:int8,bytes_read:int8,bytes_spilled:int8,memory_bytes:int8,sqlstate:text,query:text
 basalt ingest_jobs 13107 v job:int8,table_oid:oid,source:text,state:text,rows:int8,bytes:int8,started:timestamptz,error:text
-basalt counters 13108 v name:text,value:int8
+basalt counters 13108 v name:text,value:int8,kind:text,description:text
 basalt background 13109 v doing:text,paused:bool,rounds:int8,frozen_rows:int8,evicted_rows:int8,compactions:int8,checkpoints:int8,errors:int8,panics:int8,failing:text
 basalt query_groups 13110 v name:name,share:int4,statements:int8,active:int8,queued:int8,refused:int8,cpu_us:int8
 ";
@@ -157,34 +157,13 @@ fn query_log(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn counters(system: &SystemContext, rows: &mut Rows) -> Result {
-    let engine = system.engine.stats();
-    let of_engine = [
-        ("published_version", engine.published.0),
-        ("tablets", engine.tablets),
-        ("hot_rows", engine.hot_rows),
-        ("hot_bytes", engine.hot_bytes),
-        ("undo_versions", engine.undo_versions),
-        ("cold_rows", engine.cold_rows),
-        ("files", engine.files),
-        ("file_bytes", engine.file_bytes),
-        ("locks_held", engine.locks_held),
-        ("lock_waits", engine.lock_waits),
-        ("pins", engine.pins),
-        ("active_writers", engine.active_writers),
-        ("log_end", engine.log_end.0),
-        ("log_syncs", engine.log.syncs),
-        ("log_commits_synced", engine.log.commits),
-        ("log_gathers", engine.log.gathers),
-        ("checkpoint_lsn", engine.checkpoint_lsn.0),
-        ("locator_entries", engine.locator_entries),
-        ("locator_bytes", engine.locator_bytes),
-        ("row_cache_rows", engine.row_cache.rows),
-        ("row_cache_bytes", engine.row_cache.bytes),
-        ("row_cache_hits", engine.row_cache.hits),
-        ("row_cache_misses", engine.row_cache.misses),
-    ];
-    for (name, value) in system.db.stats().list().into_iter().chain(of_engine) {
-        rows.push([("name", text(name)), ("value", int8(value))])?;
+    for counter in crate::counters::list(&system.db) {
+        rows.push([
+            ("name", text(counter.name)),
+            ("value", int8(counter.value)),
+            ("kind", text(counter.kind.name())),
+            ("description", text(counter.description)),
+        ])?;
     }
     Ok(())
 }

@@ -104,13 +104,12 @@ fn kind_of(object: &LockObject) -> &'static str {
 /// What each session waits for, if it waits for a lock.
 pub(super) fn wait_events(system: &SystemContext) -> BTreeMap<i32, &'static str> {
     let of_engine = system.engine.lock_waits().into_iter().map(|(session, object)| (session, kind_of(&object)));
-    let advisory = system.db.advisory().report().into_iter().filter(|lock| !lock.granted);
-    of_engine.chain(advisory.map(|lock| (lock.pid, "advisory"))).collect()
+    of_engine.chain(system.db.advisory().waiting().into_iter().map(|pid| (pid, "advisory"))).collect()
 }
 
 /// `pg_blocking_pids`.
 pub(super) fn blockers(system: &SystemContext, pid: i32) -> Vec<i32> {
-    let mut blockers = system.engine.lock_blockers(pid);
+    let mut blockers: Vec<i32> = system.engine.lock_waits_of(pid).iter().map(|wait| wait.blocked_by).collect();
     blockers.extend(system.db.advisory().blockers(pid));
     blockers.retain(|blocker| *blocker != 0);
     blockers.sort_unstable();

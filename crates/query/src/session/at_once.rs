@@ -71,8 +71,8 @@ impl Session {
         }
     }
 
-    /// The same for a text that the plan cache knows, with the values of its literals. Errors are told by who runs it
-    /// again: then nothing has happened.
+    /// The same for a text that the plan cache knows, with the values of its literals. `None`: nothing has happened, and who
+    /// runs it again tells its errors. An error is one that could not be undone.
     pub(super) fn write_known(
         &mut self,
         sql: &Arc<str>,
@@ -81,7 +81,7 @@ impl Session {
         values: impl FnOnce(&EvalContext) -> Option<Vec<Datum>>,
         formats: &[i16],
         sink: &mut dyn RowSink,
-    ) -> Option<Ended> {
+    ) -> Option<Result<Ended>> {
         let catalog = self.begin_at_once(sql, at_once, version)?;
         let eval = self.eval_context(Vec::new(), &catalog);
         let Some(params) = values(&eval) else {
@@ -90,13 +90,15 @@ impl Session {
         };
         let eval = Arc::new(EvalContext { params, ..EvalContext::clone(&eval) });
         match self.poll_at_once(at_once, bound, &eval, formats, sink) {
-            Polled::Done(ended) => return Some(ended),
+            Polled::Done(ended) => return Some(Ok(ended)),
             Polled::Failed(error, before) => {
                 let back = before.ok_or(error).and_then(|before| self.undo_to(before));
                 match back {
                     Ok(()) => self.give_up(),
-                    // Its transaction has failed, which whoever runs it again is told.
-                    Err(error) => self.statement_failed(&error),
+                    Err(error) => {
+                        self.statement_failed(&error);
+                        return Some(Err(error));
+                    }
                 }
             }
             Polled::Waits => self.give_up(),
@@ -110,7 +112,7 @@ impl Session {
             return None;
         }
         self.statement_begins(sql);
-        self.runs_at_once();
+        self.runs_bound();
         self.ensure_block();
         let admitted = self.admit_at_once(at_once, version);
         if admitted.is_none() {

@@ -7,7 +7,7 @@ use basalt_engine::Catalog;
 use basalt_expr::context::CatalogNames;
 use basalt_expr::domain::DomainConditions;
 use basalt_expr::functions::Registry;
-use basalt_expr::{Error, EvalContext, Result};
+use basalt_expr::{EvalContext, Result};
 use basalt_types::{DataType, DomainDef, ObjectId};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -61,8 +61,7 @@ impl CatalogNames for SessionNames {
             fields: None,
             current: None,
         };
-        let bound =
-            bind::bind_domain_conditions(&ctx, domain).map_err(|error| Error::new(error.sqlstate, error.message))?;
+        let bound = bind::bind_domain_conditions(&ctx, domain)?;
         let bound = Arc::new(bound);
         self.domains.lock().insert(domain.oid, bound.clone());
         Ok(bound)

@@ -249,6 +249,7 @@ impl Session {
     }
 
     pub(crate) async fn run_bound(&mut self, bound: &Bound, eval: &Arc<EvalContext>) -> Result<Outcome> {
+        self.runs_bound();
         let outcome = self.run_plan(bound, eval).await?;
         self.after_statement().await?;
         Ok(outcome)

@@ -250,8 +250,8 @@ impl Session {
         found.done = true;
         let params = std::mem::take(&mut found.params);
         self.statement_begins(&prepared.sql);
-        let result = match prepared.body {
-            Body::Known(_) => match self.parse_known(portal, &prepared) {
+        let result = match &prepared.body {
+            Body::Known(text) => match self.parse_known(portal, &prepared, &text.known) {
                 Ok(parsed) => self.dispatch_prepared(&parsed, params).await,
                 Err(error) => Err(error),
             },

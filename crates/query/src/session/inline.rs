@@ -36,8 +36,8 @@ pub struct Ended {
 
 /// A simple query that was run at once.
 pub struct AtOnceQuery {
-    pub ended: Ended,
-    /// What it wrote is to be committed ([`Session::finish_simple`]) before the client hears how it ended.
+    pub ended: Result<Ended>,
+    /// Its transaction is to be ended ([`Session::finish_simple`]) before the client hears how it ended.
     pub commits: bool,
 }
 
@@ -60,9 +60,11 @@ impl Session {
         let (prepared, columns) = (found.prepared.clone(), found.columns.clone());
         if let Body::Known(text) = &prepared.body {
             let ended = self.execute_known(&prepared.sql, text, columns.as_ref(), sink)?;
-            self.portals.get_mut(portal)?.done = true;
+            if let Some(found) = self.portals.get_mut(portal) {
+                found.done = true;
+            }
             Stats::add(&self.db.stats().plan_cache_hits, 1);
-            return Some(Ok(ended));
+            return Some(ended);
         }
         let Some((plan, version)) = self.row_plan(&prepared) else {
             return self.execute_at_once(portal, &prepared, sink);
@@ -74,7 +76,7 @@ impl Session {
         let params = std::mem::take(&mut found.params);
         let formats: SmallVec<[i16; 16]> = columns.iter().map(|column| column.format).collect();
         self.statement_begins(&prepared.sql);
-        self.runs_at_once();
+        self.runs_bound();
         let eval = EvalContext { params, ..self.surroundings(&admitted.catalog).eval.clone() };
         match self.run_inline(&plan, &admitted, eval, &formats, sink) {
             Ran::Done(rows) => {
@@ -95,16 +97,16 @@ impl Session {
         }
     }
 
-    /// `None`: the text has to be parsed and run again, by who tells its errors; nothing has happened.
+    /// `None`: the text has to be parsed and run, by who tells its errors, too; nothing has happened.
     fn execute_known(
         &mut self,
         sql: &Arc<str>,
         KnownText { known, values }: &KnownText,
         columns: Option<&Columns>,
         sink: &mut dyn RowSink,
-    ) -> Option<Ended> {
+    ) -> Option<Result<Ended>> {
         let around = self.surroundings(&self.db.engine().catalog());
-        if *known.key.around != *around.words {
+        if !known.is_around(&around.words) {
             return None;
         }
         let formats = columns.into_iter().flat_map(|columns| columns.iter()).map(|column| column.format);
@@ -119,12 +121,12 @@ impl Session {
         };
         let admitted = self.admit_inline(plan, version)?;
         self.statement_begins(sql);
-        self.runs_at_once();
+        self.runs_bound();
         let eval = EvalContext { params: values.clone(), ..around.eval.clone() };
         match self.run_inline(plan, &admitted, eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
-                Some(Ended { verb: "SELECT", rows: Some(rows) })
+                Some(Ok(Ended { verb: "SELECT", rows: Some(rows) }))
             }
             Ran::Failed(_) | Ran::Void(_) => {
                 self.give_up();
@@ -177,7 +179,9 @@ impl Session {
                 if ended.is_none() {
                     sink.back_to(mark);
                 }
-                return Some(AtOnceQuery { ended: ended?, commits: self.block.scope == Scope::Implicit });
+                let ended = ended?;
+                let commits = ended.is_err() || self.block.scope == Scope::Implicit;
+                return Some(AtOnceQuery { ended, commits });
             }
         };
         // The statement is about to begin.
@@ -188,7 +192,7 @@ impl Session {
         let admitted = self.admit_inline(plan, known.catalog_version)?;
         let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, columns.len());
         self.statement_begins(&Arc::from(sql));
-        self.runs_at_once();
+        self.runs_bound();
         let mark = sink.mark();
         sink.describe(columns);
         match self.run_inline(plan, &admitted, eval, &formats, sink) {
@@ -197,7 +201,7 @@ impl Session {
                 if self.block.scope == Scope::None {
                     self.portals.retain(|portal| portal.hold);
                 }
-                Some(AtOnceQuery { ended: Ended { verb: "SELECT", rows: Some(rows) }, commits: false })
+                Some(AtOnceQuery { ended: Ok(Ended { verb: "SELECT", rows: Some(rows) }), commits: false })
             }
             // An error is told by who runs it again.
             Ran::Failed(_) | Ran::Void(_) => {
@@ -225,9 +229,7 @@ impl Session {
     ) -> Option<Arc<Known>> {
         let slot = self.text_hasher.hash_one(text) as usize % RECENT_TEXTS;
         let is_this = |known: &Arc<Known>| {
-            known.catalog_version == catalog.version
-                && *known.key.text == *text
-                && (Arc::ptr_eq(&known.key.around, around) || known.key.around == *around)
+            known.catalog_version == catalog.version && *known.key.text == *text && known.is_around(around)
         };
         if let Some(known) = self.recent.get(slot).and_then(Option::as_ref).filter(|known| is_this(known)) {
             self.db.plans().note_use(known);

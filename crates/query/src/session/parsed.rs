@@ -3,22 +3,23 @@
 //!
 //! A session keeps the last texts with what came of them, and takes that again as long as nothing has changed that
 //! parsing or binding looks at. A text that differs in its literals alone is asked of the plan cache ([`crate::plans`]),
-//! as simple queries are: then Parse takes out the literals, and Execute runs the plan that all such texts share. What
-//! that plan cannot do (it would have to wait, it fails, the catalog has changed) is parsed after all, and runs as any
-//! statement does.
+//! as simple queries are: then Parse takes out the literals, and Execute runs the plan that all such texts share. Where that
+//! plan does not serve (it would have to wait, it fails, rows are asked for in parts, the catalog, a setting or the role
+//! has changed since), the text is parsed after all, and runs as any statement does.
 
 use super::inline::RECENT_TEXTS;
 use super::prepared::{Body, KnownText, Prepared};
 use super::surroundings::Surroundings;
 use super::{Scope, Session};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plans::text::{Literals, parametrize};
-use crate::plans::{self, KnownPlan, TEXT_BYTES_MAX};
+use crate::plans::{self, Known, KnownPlan, TEXT_BYTES_MAX};
 use crate::syntax::Statement;
 use basalt_engine::{Catalog, Txn};
 use basalt_expr::EvalContext;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub(super) struct Parsed {
     text: Box<str>,
@@ -44,8 +45,9 @@ impl Session {
             None => return None,
         };
         let result = self.refuse_if_failed();
-        if result.is_ok() {
-            self.statements.insert(String::new(), prepared);
+        match result {
+            Ok(()) => drop(self.statements.insert(String::new(), prepared)),
+            Err(_) => drop(self.statements.remove("")),
         }
         Some(self.extended(result, sql))
     }
@@ -58,7 +60,7 @@ impl Session {
 
     /// A text without parameters that the plan cache knows but for its literals, which are read now.
     fn known_text(&mut self, sql: &str, catalog: &Arc<Catalog>, around: &Surroundings) -> Option<Arc<Prepared>> {
-        if !self.settings.effective().row_engine || sql.len() > TEXT_BYTES_MAX {
+        if !self.settings.effective().row_engine || sql.len() > TEXT_BYTES_MAX || self.block.failed {
             return None;
         }
         let mut text = std::mem::take(&mut self.text);
@@ -69,13 +71,20 @@ impl Session {
         };
         self.text = text;
         let known = known?;
-        if matches!(&known.plan, KnownPlan::Read(plan) if !plan.is_promising()) {
+        let alone = self.block.scope == Scope::None;
+        // Those would be refused by whoever executes them, and parsed after all.
+        if matches!(&known.plan, KnownPlan::Read(plan) if !plan.is_promising() || alone && !plan.timeless) {
             return None;
         }
         let made_micros = self.db.os().clock.unix_micros();
-        let now_micros = if self.block.scope == Scope::None { made_micros } else { self.block.now_micros };
+        let now_micros = if alone { made_micros } else { self.block.now_micros };
         let eval = EvalContext { now_micros, statement_micros: made_micros, ..around.eval.clone() };
+        self.asked_moment.store(false, Ordering::Relaxed);
         let values = plans::values(&literals, &known.types, &eval)?;
+        // The moment is that of the execution, which is not known yet.
+        if self.asked_moment.load(Ordering::Relaxed) {
+            return None;
+        }
         Some(Arc::new(Prepared {
             name: String::new(),
             sql: sql.into(),
@@ -89,13 +98,33 @@ impl Session {
         }))
     }
 
-    /// Parses a text that the plan cache knew: it is to run where its plan does not serve.
-    pub(super) fn parse_known(&mut self, portal: &str, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>> {
-        let parsed = Arc::new(self.parse_one("", &prepared.sql, &[])?);
-        prepared.check_columns(parsed.columns.as_deref())?;
+    /// Parses a text that the plan cache knew: it is to run where its plan does not serve. Its literals mean what they meant,
+    /// and its columns are those that the client was told, or whoever binds it refuses it.
+    pub(super) fn parse_known(
+        &mut self,
+        portal: &str,
+        prepared: &Arc<Prepared>,
+        known: &Known,
+    ) -> Result<Arc<Prepared>> {
+        let parsed = crate::syntax::parse(&prepared.sql)?.pop();
+        let parsed = parsed.ok_or_else(|| SqlError::internal("a text that was known is empty"))?;
+        let parsed = Arc::new(Prepared {
+            name: String::new(),
+            sql: parsed.sql,
+            types: Vec::new(),
+            style: prepared.style,
+            columns: prepared.columns.clone(),
+            body: Body::Parsed(parsed.statement),
+            plan: Mutex::new(None),
+            from_sql: false,
+            made_micros: prepared.made_micros,
+        });
         if let Some(unnamed) = self.statements.get_mut("").filter(|unnamed| Arc::ptr_eq(unnamed, prepared)) {
             *unnamed = parsed.clone();
-            self.note_parsed(&prepared.sql, &[]);
+            let catalog = self.db.engine().catalog();
+            if catalog.version == known.catalog_version && known.is_around(&self.surroundings(&catalog).words) {
+                self.note_parsed(&prepared.sql, &[]);
+            }
         }
         if let Some(portal) = self.portals.get_mut(portal) {
             portal.prepared = parsed.clone();

@@ -22,7 +22,7 @@ impl Prepared {
         ParamTypes::fixed(self.types.clone(), self.style)
     }
 
-    /// `None`: it is empty, or not parsed.
+    /// `None`: it is empty, a cursor's, or not parsed.
     pub fn statement(&self) -> Option<&Statement> {
         match &self.body {
             Body::Parsed(statement) => Some(statement),

@@ -26,13 +26,13 @@ pub(super) struct RunningStatement {
     stats: Option<Arc<RunStats>>,
 }
 
-/// What runs a statement that has no plan, or one of the row engine.
-fn engine_of(statement: &Statement) -> &'static str {
+/// What runs a statement that has no plan.
+fn engine_of(statement: &Statement) -> Option<&'static str> {
     match statement {
-        statement if statement.has_plan() => "row",
-        Statement::Define(_) => "ddl",
-        Statement::Copy(_) => "copy",
-        _ => "utility",
+        statement if statement.has_plan() => None,
+        Statement::Define(_) => Some("ddl"),
+        Statement::Copy(_) => Some("copy"),
+        _ => Some("utility"),
     }
 }
 
@@ -57,7 +57,6 @@ impl Session {
             binding: Duration::ZERO,
             stats: None,
         });
-        Stats::add(&self.db.stats().statements, 1);
         let mut info = self.info.lock();
         info.state = "active";
         info.statement_micros = Some(self.statement_micros);
@@ -75,14 +74,14 @@ impl Session {
 
     pub(super) fn runs(&mut self, statement: &Statement) {
         if let Some(running) = &mut self.running {
-            running.engine = Some(engine_of(statement));
+            running.engine = engine_of(statement);
         }
     }
 
-    /// The row engine runs it, where its message was read.
-    pub(super) fn runs_at_once(&mut self) {
+    /// It is bound and runs: on the row engine, unless another one says so in its plan's statistics.
+    pub(super) fn runs_bound(&mut self) {
         if let Some(running) = &mut self.running {
-            running.engine = Some("row");
+            running.engine.get_or_insert("row");
         }
     }
 
@@ -140,6 +139,7 @@ impl Session {
 
     fn ended(&mut self, error: Option<&SqlError>) {
         let Some(running) = self.running.take() else { return };
+        Stats::add(&self.db.stats().statements, 1);
         let took = self.db.os().clock.monotonic().saturating_sub(running.started);
         Stats::add(&self.db.stats().statement_micros, took.as_micros() as u64);
         self.info.lock().state = match (self.block.scope, self.block.failed) {
@@ -191,7 +191,8 @@ impl Session {
     /// from here.
     pub fn fail(&mut self) {
         self.interrupt.stop();
-        self.running = None;
+        let ended = self.running.take().is_some();
+        Stats::add(&self.db.stats().statements, u64::from(ended));
         self.fail_block();
     }
 }

@@ -455,6 +455,14 @@ pub static DEFINITIONS: &[Definition] = {
             "Sets the host name or IP address(es) to listen to.",
         ),
         define(
+            "deadlock_timeout",
+            int(1, I32_MAX, Milliseconds),
+            "1000",
+            Superuser,
+            "Lock Management",
+            "Sets the time to wait on a lock before checking for deadlock.",
+        ),
+        define(
             "lock_timeout",
             int(0, I32_MAX, Milliseconds),
             "0",

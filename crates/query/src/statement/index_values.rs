@@ -59,7 +59,7 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
 }
 
 fn to_engine(error: SqlError) -> basalt_engine::Error {
-    basalt_engine::Error::Expression(basalt_expr::Error::new(error.sqlstate, error.message))
+    basalt_engine::Error::Expression(error.into())
 }
 
 fn values(terms: &IndexTerms, row: &[Datum], eval: &EvalContext) -> Result<Option<Vec<Datum>>, basalt_expr::Error> {

@@ -13,8 +13,8 @@ pub(super) enum Arrived {
     Nothing,
     /// This one may have to wait.
     Message(Message),
-    /// What a simple query wrote is to be committed.
-    Commit(Ended),
+    /// The transaction of a simple query is to be ended.
+    Commit(Result<Ended, SqlError>),
 }
 
 impl Connection {
@@ -59,8 +59,8 @@ enum Served {
     Done,
     /// The end of an answer.
     Ready,
-    /// The end of an answer that is given once it is committed.
-    Commit(Ended),
+    /// The end of an answer that is given once its transaction has ended.
+    Commit(Result<Ended, SqlError>),
     /// Nothing has happened: it may have to wait.
     Not,
 }
@@ -90,7 +90,7 @@ fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Resul
         Frontend::Query { sql } => match session.query_inline(sql, out) {
             Some(AtOnceQuery { ended, commits: true }) => Ok(Served::Commit(ended)),
             Some(AtOnceQuery { ended, commits: false }) => {
-                out.ended(session, &ended);
+                out.ended(session, &ended?);
                 Ok(Served::Ready)
             }
             None => Ok(Served::Not),

@@ -22,8 +22,12 @@ impl Connection {
         self.end_query(result).await
     }
 
-    /// Commits what a query wrote that was run where its message was read, and answers it.
-    pub(super) async fn commit_query(&mut self, ended: Ended) -> Result<(), Fault> {
+    /// Commits what a query wrote that was run where its message was read, or rolls it back, and answers it.
+    pub(super) async fn commit_query(&mut self, ended: Result<Ended, SqlError>) -> Result<(), Fault> {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => return self.end_query(Err(error.into())).await,
+        };
         // Who waits for an answer to one before does not wait for this.
         if self.client.out.holds_answer() {
             self.client.flush().await?;

@@ -162,7 +162,14 @@ fn the_log_tells_what_a_statement_took() -> Result<()> {
     for id in ["1", "2", "3"] {
         wire.execute("get", &[id.to_string()])?;
     }
+    for sql in ["SELEKT 1", "SELECT value FROM nowhere", "SELECT 1 / (id - 1) FROM readings WHERE id = 1"] {
+        ensure!(wire.simple(sql, None)?.sqlstate().is_some(), "{sql}");
+    }
     wire.run("SET basalt.query_log_min_duration = -1")?;
+    let failed = "SELECT coalesce(engine, 'none') || ' ' || sqlstate FROM basalt.query_log
+                  WHERE sqlstate IS NOT NULL ORDER BY started_at";
+    let failed = lines(&mut wire, failed)?;
+    ensure!(failed == ["none 42601", "none 42P01", "row 22012"], "{failed:?}");
     let log = "SELECT engine, rows, duration_us, planning_us, bytes_read, memory_bytes FROM basalt.query_log
                WHERE query LIKE 'SELECT%' AND sqlstate IS NULL ORDER BY started_at";
     let reply = wire.run(log)?;

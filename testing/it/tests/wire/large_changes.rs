@@ -240,7 +240,7 @@ fn rows_that_are_merged_meanwhile_are_changed_together() -> Result<()> {
     ensure!(number(&mut wire, files)? > 1, "nothing to merge");
     locker.run("BEGIN")?;
     locker.run("SELECT id FROM t WHERE id % 500 = 1 FOR UPDATE")?;
-    let waits = "SELECT value FROM basalt.counters WHERE name = 'lock_waits'";
+    let waits = "SELECT value FROM basalt.counters WHERE name = 'lock_waiters'";
     let before = number(&mut wire, waits)?;
     changer.send_simple("UPDATE t SET x = nextval('s')")?;
     while number(&mut wire, waits)? == before {

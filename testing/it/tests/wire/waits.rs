@@ -126,6 +126,53 @@ fn a_deadlock_tells_its_circle() -> Result<()> {
     Ok(())
 }
 
+/// Through locks that are kept in two places: whoever waits for the advisory one finds it.
+#[test]
+fn a_deadlock_through_a_row_and_an_advisory_lock_is_found() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut watch, mut a, mut b) = (server.connect()?, server.connect()?, server.connect()?);
+    watch.run("CREATE TABLE t (id int PRIMARY KEY, x int); INSERT INTO t VALUES (1, 0)")?;
+    assert_eq!(all(&mut watch, "SHOW deadlock_timeout")?, ["1s"]);
+    a.run("SET deadlock_timeout = '50ms'")?;
+    for advisory_first in [true, false] {
+        let (of_a, of_b) = (a.key.0, b.key.0);
+        a.run("BEGIN; UPDATE t SET x = 1 WHERE id = 1")?;
+        b.run("SELECT pg_advisory_lock(5)")?;
+        let (advisory, row) = ("SELECT pg_advisory_xact_lock(5)", "UPDATE t SET x = x + 2 WHERE id = 1");
+        let refused = match advisory_first {
+            true => {
+                start_waiting(&mut watch, &mut a, advisory)?;
+                b.send_simple(row)?;
+                a.answer(None)?
+            }
+            false => {
+                start_waiting(&mut watch, &mut b, row)?;
+                a.simple(advisory, None)?
+            }
+        };
+        let told = detail(&refused)?;
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines.len(), 2, "{told}");
+        assert!(lines[0].starts_with(&format!("Process {of_a} waits for ExclusiveLock on advisory lock [")), "{told}");
+        assert!(lines[0].ends_with(&format!(",0,5,1]; blocked by process {of_b}.")), "{told}");
+        let of_row =
+            format!("Process {of_b} waits for ExclusiveLock on row in relation \"t\"; blocked by process {of_a}.");
+        assert_eq!(lines[1], of_row);
+        a.run("ROLLBACK")?;
+        assert_eq!(b.answer(None)?.sqlstate(), None);
+        b.run("SELECT pg_advisory_unlock_all()")?;
+    }
+    // Nobody is refused for nothing: who has waited long gets it.
+    a.run("SELECT pg_advisory_lock(6)")?;
+    b.run("SET deadlock_timeout = 1")?;
+    start_waiting(&mut watch, &mut b, "SELECT pg_advisory_lock(6)")?;
+    std::thread::sleep(Duration::from_millis(300));
+    a.run("SELECT pg_advisory_unlock(6)")?;
+    assert_eq!(b.answer(None)?.sqlstate(), None);
+    assert_eq!(all(&mut watch, "SELECT x::text FROM t")?, ["4"]);
+    Ok(())
+}
+
 #[test]
 fn refused_locks_are_told_by_name() -> Result<()> {
     let server = Basalt::start()?;

@@ -108,8 +108,7 @@ fn of_oid(system: &SystemContext, oid: u32) -> Result<Arc<SequenceDef>> {
 }
 
 fn failed(error: basalt_engine::Error) -> Error {
-    let error = crate::error::SqlError::from(error);
-    Error::new(error.sqlstate, error.message)
+    crate::error::SqlError::from(error).into()
 }
 
 /// The call that gives an identity column its value. What is asked of who inserts is the table's business, so it needs

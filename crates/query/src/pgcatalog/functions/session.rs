@@ -32,7 +32,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             let system = system(info)?;
             let said = Notification::new(system.backend_pid, text(0)?, text(1)?);
             let said = said.and_then(|notification| system.outgoing.say(notification));
-            said.map_err(|error| Error::new(error.sqlstate, error.message))?;
+            said?;
             Ok(Datum::text(""))
         },
         ("pg_column_compression", _) => |_, _| Ok(Datum::Null),
@@ -172,7 +172,7 @@ fn current_setting(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     match system(info)?.settings.show(text_arg(args, 0)?) {
         Ok(value) => Ok(Datum::text(&value)),
         Err(error) if missing_ok && error.sqlstate == "42704" => Ok(Datum::Null),
-        Err(error) => Err(Error::new(error.sqlstate, error.message)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -187,7 +187,7 @@ fn set_config(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let superuser = system.catalog.role_named(&system.user).is_some_and(|role| role.superuser);
     let mut settings = system.settings.clone();
     let set = settings.set(name, value, local, superuser).and_then(|()| settings.show(name));
-    let shown = set.map_err(|error| Error::new(error.sqlstate, error.message))?;
+    let shown = set?;
     system.ask_to_set(name, value, local);
     Ok(Datum::text(&shown))
 }

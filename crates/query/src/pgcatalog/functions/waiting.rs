@@ -3,7 +3,7 @@
 //! They block their thread, whose other work the runtime moves elsewhere meanwhile.
 
 use super::system;
-use crate::advisory::{AdvisoryKey, AdvisoryRequest};
+use crate::advisory::{AdvisoryKey, AdvisoryRequest, AdvisoryWait};
 use crate::error::{Severity, SqlError};
 use crate::system::SystemContext;
 use basalt_expr::functions::{CallInfo, ScalarKernel};
@@ -67,19 +67,11 @@ fn key(args: &[Datum], system: &SystemContext) -> Result<AdvisoryKey> {
     }
 }
 
-fn told(error: SqlError) -> Error {
-    let told = Error::new(error.sqlstate, error.message);
-    match error.detail {
-        Some(detail) => told.with_detail(detail),
-        None => told,
-    }
-}
-
 /// Drives `work` on this thread; 0A000 where that would stop everything else.
 fn block_on<T>(work: impl Future<Output = std::result::Result<T, SqlError>>) -> Result<T> {
     match Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            fair::wait(|| tokio::task::block_in_place(|| handle.block_on(work))).map_err(told)
+            Ok(fair::wait(|| tokio::task::block_in_place(|| handle.block_on(work)))?)
         }
         _ => Err(Error::not_supported("waiting is not supported here")),
     }
@@ -91,8 +83,14 @@ fn lock(args: &[Datum], info: &CallInfo, exclusive: bool, transactional: bool) -
     let request = AdvisoryRequest { pid: system.backend_pid, exclusive, transactional };
     if !system.db.advisory().try_lock(key, request) {
         let started = system.failures();
-        let limit = system.settings.effective().lock_timeout;
-        block_on(system.db.advisory().lock(key, request, limit, || system.failures() != started))?;
+        let effective = system.settings.effective();
+        let wait = AdvisoryWait {
+            limit: effective.lock_timeout,
+            deadlock_timeout: effective.deadlock_timeout,
+            is_over: &|| system.failures() != started,
+            elsewhere: &|pid| system.engine.lock_waits_of(pid),
+        };
+        block_on(system.db.advisory().lock(key, request, wait))?;
     }
     Ok(Datum::text(""))
 }
@@ -127,7 +125,7 @@ fn sleep(seconds: f64, info: &CallInfo) -> Result<Datum> {
             return Ok(Datum::text(""));
         }
         if system.failures() != started {
-            return Err(told(SqlError::canceled()));
+            return Err(SqlError::canceled().into());
         }
         clock.sleep(rest.min(NAP));
     };
