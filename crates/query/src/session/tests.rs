@@ -585,7 +585,8 @@ fn known_texts_are_written_where_their_message_is_read() {
             let mut told = Told::default();
             let done = session.query_inline(text, &mut told);
             let rows = told.rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join(" ");
-            let said = done.as_ref().map(|done| format!("{} {}: {rows}", done.ended.verb, done.ended.rows.unwrap()));
+            let ended = done.as_ref().map(|done| done.ended.as_ref().unwrap());
+            let said = ended.map(|ended| format!("{} {}: {rows}", ended.verb, ended.rows.unwrap()));
             assert_eq!(said.as_deref(), expected, "{text}");
             assert_eq!(done.is_some_and(|done| done.commits), expected.is_some(), "{text}");
             if expected.is_none() {
@@ -630,7 +631,7 @@ fn no_plan_of_the_row_engine_outlives_its_setting() {
             }
             // A text is planned when it comes for the second time.
             session.query_inline(texts[0], &mut Told::default());
-            let known = session.query_inline(texts[0], &mut Told::default()).and_then(|done| done.ended.rows);
+            let known = session.query_inline(texts[0], &mut Told::default()).and_then(|done| done.ended.unwrap().rows);
             assert_eq!(known, (enabled == "on").then_some(1), "{enabled}");
         }
     });
