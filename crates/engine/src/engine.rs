@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::bulk::Encoding;
 use crate::data_file::DataFile;
-use crate::locks::{Acquired, LockReport, LockWait, Locks, Mode, Object, Owner};
+use crate::locks::{Acquired, LockReport, LockWaiter, Locks, Mode, Object, Owner};
 use crate::read::ReadContext;
 use crate::read::mirror::MirrorBudget;
 use crate::read::row_cache::{RowCache, RowCacheStats};
@@ -204,7 +204,8 @@ impl Engine {
         }
     }
 
-    fn name_of(&self, object: &Object) -> String {
+    /// What is locked, as users know it.
+    pub fn name_of(&self, object: &Object) -> String {
         let catalog = self.catalog();
         let named = |table: Option<&Arc<TableDef>>| table.map(|table| format!("relation \"{}\"", table.name));
         let name = match object {
@@ -225,11 +226,14 @@ impl Engine {
         self.locks.waits()
     }
 
-    /// Who is in the way of what a session waits for.
-    pub fn lock_waits_of(&self, session: i32) -> Vec<LockWait> {
-        let mut waits = self.locks.waits_of(session);
-        waits.iter_mut().for_each(|wait| wait.name = self.name_of(&wait.object));
-        waits
+    /// Sessions in the way of what a session waits for.
+    pub fn lock_blockers(&self, session: i32) -> Vec<i32> {
+        self.locks.blockers(session)
+    }
+
+    /// All sessions that wait, and for whom.
+    pub fn lock_waiters(&self) -> Vec<LockWaiter> {
+        self.locks.waiters()
     }
 
     /// Enters a writer whose first record will come behind the log's present end.

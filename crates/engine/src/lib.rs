@@ -44,7 +44,7 @@ pub use engine::{Engine, EngineStats, FileLine, RecoveryProgress, TabletLine};
 pub use error::{Error, Result};
 pub use file_writer::has_file_index;
 pub use index::IndexValues;
-pub use locks::{LockReport, LockWait, Object as LockObject, RowLock, TableLock, WaitPolicy};
+pub use locks::{LockReport, LockWait, LockWaiter, Object as LockObject, RowLock, TableLock, WaitPolicy};
 pub use read::{
     Ahead, BATCH_ROWS, Block, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, RowCacheStats, ScanBatch,
     ScanSpec, ScanStats, SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,

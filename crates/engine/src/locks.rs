@@ -16,7 +16,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub use report::{LockReport, LockWait};
+pub use report::{LockReport, LockWait, LockWaiter};
 
 use crate::{Error, Result};
 use basalt_types::{Key, ObjectId, TabletId, TxnId};
@@ -530,7 +530,7 @@ impl Table {
         self.waiting.insert(owner, object.clone());
         while let Some(cycle) = graph::cycle_through(self, owner) {
             let victim = *cycle.iter().max().expect("a cycle has members");
-            let error = Error::Deadlock(report::waits_in(self, &cycle, victim));
+            let error = Error::Deadlock(report::waits_of(self, &cycle, victim));
             if victim == owner {
                 self.leave(owner, object);
                 return Err(error);

@@ -103,6 +103,8 @@ pub struct Txn {
     /// Statement counter; a statement sees own rows of earlier ones.
     seq: u32,
     pin: Arc<Pin>,
+    /// A statement has read, or may have: the snapshot of REPEATABLE READ stays from then on.
+    has_read: bool,
     writes: WriteSet,
     /// Row operations logged so far: what a savepoint's void record counts.
     operations: u64,
@@ -148,6 +150,7 @@ impl Txn {
             id: None,
             seq: 1,
             pin,
+            has_read: false,
             writes: WriteSet::default(),
             operations: 0,
             catalog_edits: Vec::new(),
@@ -185,12 +188,25 @@ impl Txn {
         self.wait = WaitPolicy::Wait(timeout);
     }
 
+    /// Starts what reads no rows (LOCK TABLE, SAVEPOINT): it takes no snapshot, which the first statement behind it does.
+    pub fn next_command(&mut self) {
+        self.seq += 1;
+        self.marking.clear();
+    }
+
     /// Starts the next statement: under READ COMMITTED a new snapshot; own rows written before it are
     /// seen by it. Call before planning each statement.
     pub fn next_statement(&mut self) {
-        self.seq += 1;
-        self.marking.clear();
-        if !self.repeatable_read() || basalt_sched::failpoint::is_weakened("snapshot") {
+        // After commands that have read nothing the snapshot is older than it should be.
+        let is_late = !self.has_read && self.seq > 1;
+        self.has_read = true;
+        self.next_command();
+        if is_late && let Some(running) = &mut self.running {
+            let (now, last) = Running::enter(&self.engine);
+            *running = now;
+            self.note_met(last);
+        }
+        if is_late || !self.repeatable_read() || basalt_sched::failpoint::is_weakened("snapshot") {
             // What the catalog's tables hold is seen, durable or not.
             let catalog = self.engine.catalog_at_hand().committed;
             self.note_met(catalog);

@@ -8,10 +8,11 @@
 //! is refused.
 
 use crate::error::{Result, SqlError};
-use basalt_engine::LockWait;
+use basalt_engine::{LockObject, LockWaiter};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque, hash_map};
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -68,10 +69,30 @@ struct Table {
     tickets: u64,
 }
 
-/// What one session waits for that another one has.
-enum Wait {
+/// A session that waits for another one.
+#[derive(Clone, PartialEq, Eq)]
+struct Wait {
+    from: i32,
+    what: What,
+    by: i32,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum What {
+    /// Exclusively or not.
     Here(AdvisoryKey, bool),
-    Elsewhere(LockWait),
+    /// In a mode.
+    Elsewhere(LockObject, &'static str),
+}
+
+impl Wait {
+    fn told(&self, name_of: &dyn Fn(&LockObject) -> String) -> String {
+        let (mode, name) = match &self.what {
+            What::Here(key, exclusive) => (mode_name(*exclusive), key.to_string()),
+            What::Elsewhere(object, mode) => (*mode, name_of(object)),
+        };
+        format!("Process {} waits for {mode} on {name}; blocked by process {}.", self.from, self.by)
+    }
 }
 
 /// How long somebody waits, and what it looks at meanwhile.
@@ -82,14 +103,18 @@ pub struct AdvisoryWait<'a> {
     pub deadlock_timeout: Duration,
     /// Whether the statement that asks has ended.
     pub is_over: &'a (dyn Fn() -> bool + Sync),
-    /// How a session waits for rows, tables and transactions.
-    pub elsewhere: &'a (dyn Fn(i32) -> Vec<LockWait> + Sync),
+    /// Who waits for rows, tables and transactions.
+    pub elsewhere: &'a (dyn Fn() -> Vec<LockWaiter> + Sync),
+    /// How these are called.
+    pub name_of: &'a (dyn Fn(&LockObject) -> String + Sync),
 }
 
 /// All of a database server. One mutex guards it; nothing is awaited inside.
 #[derive(Default)]
 pub struct AdvisoryLocks {
     table: Mutex<Table>,
+    /// Holds of all transactions: where there are none, the ends of transactions pass the mutex by.
+    transactional: AtomicUsize,
     changed: Notify,
 }
 
@@ -107,6 +132,25 @@ impl Entry {
             .filter(|waiter| !held && waiter.ticket < ticket && (exclusive || waiter.exclusive))
             .map(|waiter| waiter.pid);
         holders.chain(ahead).filter(|other| *other != pid).collect()
+    }
+
+    /// Of those who stand in the way of a waiter so many that all others are behind them: holders, and whoever comes
+    /// before it up to one that nobody passes.
+    fn nearest_blockers(&self, at: usize, mut meet: impl FnMut(i32)) {
+        let Waiter { pid, exclusive, .. } = self.queue[at];
+        let holds = |pid: i32| self.holders.iter().any(|holder| holder.pid == pid);
+        let holders = self.holders.iter().filter(|holder| holder.pid != pid && (exclusive || holder.is_exclusive()));
+        holders.for_each(|holder| meet(holder.pid));
+        // Whoever holds the lock passes the queue.
+        if holds(pid) {
+            return;
+        }
+        for ahead in self.queue.range(..at).rev().filter(|ahead| ahead.pid != pid && (exclusive || ahead.exclusive)) {
+            meet(ahead.pid);
+            if ahead.exclusive && !holds(ahead.pid) {
+                return;
+            }
+        }
     }
 }
 
@@ -145,52 +189,50 @@ impl Table {
         }
     }
 
-    /// Whether `pid` waits, over any number of others, for itself; if so, how those wait who are in between, a line each.
-    /// `elsewhere`: how a session waits for others that this table knows nothing of.
-    fn circle_through(&self, pid: i32, elsewhere: &dyn Fn(i32) -> Vec<LockWait>) -> Option<Vec<String>> {
-        let mut waits: HashMap<i32, Vec<(AdvisoryKey, &Entry, &Waiter)>> = HashMap::new();
+    /// Whether `pid` waits, over any number of others, for itself; if so, how those wait who are in between, it first.
+    /// `elsewhere`: who waits for locks that are not here.
+    fn circle_through(&self, pid: i32, elsewhere: &[LockWaiter]) -> Option<Vec<Wait>> {
+        let mut waits: HashMap<i32, Vec<(AdvisoryKey, &Entry, usize)>> = HashMap::new();
         for (key, entry) in &self.entries {
-            for waiter in &entry.queue {
-                waits.entry(waiter.pid).or_default().push((*key, entry, waiter));
+            for (at, waiter) in entry.queue.iter().enumerate() {
+                waits.entry(waiter.pid).or_default().push((*key, entry, at));
             }
         }
-        // How each session was met: the one that waits for it, and for what.
-        let mut met: HashMap<i32, (i32, Wait)> = HashMap::new();
+        let mut others: HashMap<i32, Vec<&LockWaiter>> = HashMap::new();
+        for waiter in elsewhere {
+            others.entry(waiter.session).or_default().push(waiter);
+        }
+        // How each session was met.
+        let mut met: HashMap<i32, Wait> = HashMap::new();
         let mut open = vec![pid];
         while let Some(from) = open.pop() {
-            for (key, entry, waiter) in waits.get(&from).into_iter().flatten() {
-                for by in entry.blockers(from, waiter.exclusive, waiter.ticket) {
-                    if let hash_map::Entry::Vacant(new) = met.entry(by) {
-                        new.insert((from, Wait::Here(*key, waiter.exclusive)));
-                        open.push(by);
-                    }
-                }
-            }
-            for wait in elsewhere(from).into_iter().filter(|wait| wait.blocked_by != 0) {
-                let by = wait.blocked_by;
+            let mut meet = |by: i32, what: &dyn Fn() -> What| {
                 if let hash_map::Entry::Vacant(new) = met.entry(by) {
-                    new.insert((from, Wait::Elsewhere(wait)));
+                    new.insert(Wait { from, what: what(), by });
                     open.push(by);
                 }
+            };
+            for (key, entry, at) in waits.get(&from).into_iter().flatten() {
+                let exclusive = entry.queue[*at].exclusive;
+                entry.nearest_blockers(*at, |by| meet(by, &|| What::Here(*key, exclusive)));
+            }
+            for waiter in others.get(&from).into_iter().flatten() {
+                let known = waiter.blocked_by.iter().filter(|by| **by != 0);
+                known.for_each(|by| meet(*by, &|| What::Elsewhere(waiter.object.clone(), waiter.mode)));
             }
             if met.contains_key(&pid) {
                 break;
             }
         }
-        let mut lines = Vec::new();
+        let mut circle = Vec::new();
         let mut by = pid;
         loop {
-            let (from, wait) = met.get(&by)?;
-            lines.push(match wait {
-                Wait::Here(key, exclusive) => {
-                    format!("Process {from} waits for {} on {key}; blocked by process {by}.", mode_name(*exclusive))
-                }
-                Wait::Elsewhere(wait) => wait.to_string(),
-            });
-            by = *from;
+            let wait = met.get(&by)?;
+            circle.push(wait.clone());
+            by = wait.from;
             if by == pid {
-                lines.reverse();
-                return Some(lines);
+                circle.reverse();
+                return Some(circle);
             }
         }
     }
@@ -268,7 +310,7 @@ impl AdvisoryLocks {
             .get(&key)
             .is_none_or(|entry| entry.blockers(request.pid, request.exclusive, u64::MAX).is_empty());
         if free {
-            table.grant(key, request);
+            self.grant(&mut table, key, request);
         }
         free
     }
@@ -285,21 +327,21 @@ impl AdvisoryLocks {
         let mut seen = None;
         loop {
             let changed = self.changed.notified();
+            if (wait.is_over)() {
+                return Err(SqlError::canceled());
+            }
             if self.take_turn(key, request, ticket) {
                 std::mem::forget(place);
                 self.changed.notify_waiters();
                 return Ok(());
-            }
-            if (wait.is_over)() {
-                return Err(SqlError::canceled());
             }
             let now = Instant::now();
             if until.is_some_and(|until| now >= until) {
                 return Err(SqlError::new("55P03", "canceling statement due to lock timeout"));
             }
             if now >= look_at {
-                // Waits elsewhere are not of one moment: a circle is one if it is there again.
-                seen = self.look_for_circle(key, request.pid, ticket, wait.elsewhere, seen)?;
+                // Waits here and elsewhere are not of one moment: a circle is one if it is there again.
+                seen = self.look_for_circle(key, request.pid, ticket, &wait, seen)?;
                 look_at = now + if seen.is_some() { LOOK_EVERY } else { wait.deadlock_timeout };
             }
             let look = until.map_or(LOOK_EVERY, |until| LOOK_EVERY.min(until.saturating_duration_since(now)));
@@ -316,31 +358,37 @@ impl AdvisoryLocks {
         let ticket = table.tickets;
         let waiter = Waiter { ticket, pid: request.pid, exclusive: request.exclusive };
         table.entries.entry(key).or_default().queue.push_back(waiter);
-        if let Some(circle) = table.circle_through(request.pid, &|_| Vec::new()) {
+        if let Some(circle) = table.circle_through(request.pid, &[]) {
             leave(&mut table, key, ticket);
-            return Err(deadlock(&circle));
+            return Err(deadlock(&circle, &|object| object.to_string()));
         }
         Ok(ticket)
     }
 
-    /// The circle that a waiting session is part of, if it is; it is refused if that was `seen` before.
+    /// The circle through other locks that a waiting session is part of, if it is; it is refused if that was `seen` before.
     fn look_for_circle(
         &self,
         key: AdvisoryKey,
         pid: i32,
         ticket: u64,
-        elsewhere: &dyn Fn(i32) -> Vec<LockWait>,
-        seen: Option<Vec<String>>,
-    ) -> Result<Option<Vec<String>>> {
-        let mut table = self.table.lock();
-        let circle = table.circle_through(pid, elsewhere);
-        match circle {
-            Some(circle) if seen.as_ref() == Some(&circle) => {
-                leave(&mut table, key, ticket);
-                Err(deadlock(&circle))
-            }
-            circle => Ok(circle),
+        wait: &AdvisoryWait<'_>,
+        seen: Option<Vec<Wait>>,
+    ) -> Result<Option<Vec<Wait>>> {
+        let elsewhere = (wait.elsewhere)();
+        // A circle of advisory locks alone was found when it was closed.
+        if elsewhere.is_empty() {
+            return Ok(None);
         }
+        let circle = {
+            let mut table = self.table.lock();
+            let circle = table.circle_through(pid, &elsewhere);
+            if circle.is_none() || circle != seen {
+                return Ok(circle);
+            }
+            leave(&mut table, key, ticket);
+            circle.unwrap_or_default()
+        };
+        Err(deadlock(&circle, wait.name_of))
     }
 
     /// Grants the request that waits as `ticket` if it can be.
@@ -352,9 +400,14 @@ impl AdvisoryLocks {
             .is_none_or(|entry| entry.blockers(request.pid, request.exclusive, ticket).is_empty());
         if free {
             leave(&mut table, key, ticket);
-            table.grant(key, request);
+            self.grant(&mut table, key, request);
         }
         free
+    }
+
+    fn grant(&self, table: &mut Table, key: AdvisoryKey, request: AdvisoryRequest) {
+        table.grant(key, request);
+        self.transactional.fetch_add(usize::from(request.transactional), Ordering::Relaxed);
     }
 
     /// Gives one hold of the session back; false if it has none.
@@ -366,14 +419,22 @@ impl AdvisoryLocks {
 
     /// How many holds the session's transaction has: what [`AdvisoryLocks::release_since`] takes.
     pub fn mark(&self, pid: i32) -> usize {
+        if self.transactional.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
         self.table.lock().transactional.get(&pid).map_or(0, Vec::len)
     }
 
     /// Gives back what the transaction took since the mark; 0 for all.
     pub fn release_since(&self, pid: i32, mark: usize) {
+        // Those of this session were counted before it came here.
+        if self.transactional.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let mut table = self.table.lock();
         let Some(held) = table.transactional.get_mut(&pid) else { return };
         let given = held.split_off(mark.min(held.len()));
+        self.transactional.fetch_sub(given.len(), Ordering::Relaxed);
         if held.is_empty() {
             table.transactional.remove(&pid);
         }
@@ -402,8 +463,9 @@ impl AdvisoryLocks {
     }
 }
 
-fn deadlock(circle: &[String]) -> SqlError {
-    SqlError::new("40P01", "deadlock detected").with_detail(circle.join("\n"))
+fn deadlock(circle: &[Wait], name_of: &dyn Fn(&LockObject) -> String) -> SqlError {
+    let lines: Vec<String> = circle.iter().map(|wait| wait.told(name_of)).collect();
+    SqlError::new("40P01", "deadlock detected").with_detail(lines.join("\n"))
 }
 
 fn leave(table: &mut Table, key: AdvisoryKey, ticket: u64) {

@@ -90,14 +90,18 @@ impl Stats {
     /// Name, meaning and value of each counter.
     pub(crate) fn list(&self) -> [(&'static str, &'static str, u64); 12] {
         [
-            ("statements", "Statements that ended, in whatever way.", &self.statements),
-            ("errors", "Errors that clients were told.", &self.errors),
-            ("commits", "Transactions that committed, single statements included.", &self.commits),
-            ("rollbacks", "Transactions that were rolled back.", &self.rollbacks),
+            ("statements", "Statements that ended, well or not.", &self.statements),
+            ("errors", "Statements and commits that failed.", &self.errors),
+            (
+                "commits",
+                "Transactions that committed: single statements, too, unless they touch no table.",
+                &self.commits,
+            ),
+            ("rollbacks", "Transactions that were rolled back, those of VACUUM included.", &self.rollbacks),
             ("rows_returned", "Rows that clients were given.", &self.rows_returned),
             ("rows_written", "Rows that statements inserted, changed or deleted.", &self.rows_written),
-            ("sessions_opened", "Sessions that were opened.", &self.sessions_opened),
-            ("cancels", "Requests to cancel a statement.", &self.cancels),
+            ("sessions_opened", "Sessions that were opened: one for each request of HTTP, too.", &self.sessions_opened),
+            ("cancels", "Cancel requests of the protocol that met a running statement.", &self.cancels),
             ("corruption_errors", "Statements that met damaged data (XX001).", &self.corruption_errors),
             (
                 "internal_errors",
@@ -106,7 +110,7 @@ impl Stats {
             ),
             (
                 "plan_cache_hits",
-                "Statements that were not bound, as the plan of their text but for its literals was known.",
+                "Statements that ran by the plan that is known of their text but for its literals.",
                 &self.plan_cache_hits,
             ),
             (

@@ -5,6 +5,7 @@ use crate::error::SqlError;
 use crate::notify::Pending;
 use crate::session::sequences::SequenceUse;
 use crate::settings::Settings;
+use crate::syntax::Isolation;
 use basalt_engine::{Catalog, Engine};
 use basalt_expr::EvalContext;
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub struct SystemContext {
     pub(crate) outgoing: Arc<Pending>,
     /// The transaction may not write.
     pub read_only: bool,
+    /// Of the transaction, or of the next one.
+    pub isolation: Isolation,
     /// What `set_config` asked for: the session does it when the statement has run.
     pub asked: Arc<Mutex<Vec<AskedSetting>>>,
     /// What functions have to say beside their results.

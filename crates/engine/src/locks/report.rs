@@ -14,6 +14,16 @@ pub struct LockReport {
     pub granted: bool,
 }
 
+/// A session that waits for a lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockWaiter {
+    pub session: i32,
+    pub object: Object,
+    pub mode: &'static str,
+    /// Sessions in the way; 0 for one that nobody has.
+    pub blocked_by: Vec<i32>,
+}
+
 /// Somebody is in the way of somebody.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockWait {
@@ -93,12 +103,27 @@ impl Locks {
         self.table.lock().waiting.iter().map(|(owner, object)| (owner.session, object.clone())).collect()
     }
 
-    /// Who is in the way of what a session waits for: holders, and who asked before. Objects have no names yet.
-    pub fn waits_of(&self, session: i32) -> Vec<LockWait> {
+    /// Sessions in the way of what a session waits for: holders, and who asked before.
+    pub fn blockers(&self, session: i32) -> Vec<i32> {
         let table = self.table.lock();
         let waiting = table.waiting.keys().filter(|owner| owner.session == session);
-        let blocked = waiting.flat_map(|owner| table.in_the_way(*owner).into_iter().map(|by| (*owner, by)));
-        blocked.filter_map(|(owner, by)| table.wait_of(owner, by)).collect()
+        let mut blockers: Vec<i32> =
+            waiting.flat_map(|owner| table.in_the_way(*owner)).map(|blocker| blocker.session).collect();
+        blockers.sort_unstable();
+        blockers.dedup();
+        blockers
+    }
+
+    /// All who wait, and for whom: of one moment.
+    pub fn waiters(&self) -> Vec<LockWaiter> {
+        let table = self.table.lock();
+        let waiter = |(owner, object): (&Owner, &Object)| LockWaiter {
+            session: owner.session,
+            object: object.clone(),
+            mode: table.mode_name_of(*owner, object),
+            blocked_by: table.in_the_way(*owner).into_iter().map(|blocker| blocker.session).collect(),
+        };
+        table.waiting.iter().map(waiter).collect()
     }
 }
 
@@ -109,12 +134,9 @@ impl Table {
         queue.iter().find(|waiter| waiter.owner == owner).map(|waiter| waiter.mode)
     }
 
-    /// How an owner waits for another one.
-    fn wait_of(&self, owner: Owner, by: Owner) -> Option<LockWait> {
-        let object = self.waiting.get(&owner)?;
-        let mode = self.asked(owner, object).and_then(|mode| mode.names_on(object).pop()).unwrap_or_default();
-        let (session, blocked_by) = (owner.session, by.session);
-        Some(LockWait { session, object: object.clone(), name: object.to_string(), mode, blocked_by })
+    /// How the mode is called that a waiting owner asks for.
+    fn mode_name_of(&self, owner: Owner, object: &Object) -> &'static str {
+        self.asked(owner, object).and_then(|mode| mode.names_on(object).pop()).unwrap_or_default()
     }
 
     /// Whom an owner waits for, holders first.
@@ -135,14 +157,20 @@ fn of_one(owner: Owner, object: &Object, mode: Mode, granted: bool) -> impl Iter
 }
 
 /// How the owners of a circle wait, from one on. Objects have no names yet.
-pub(super) fn waits_in(table: &Table, cycle: &[Owner], first: Owner) -> Vec<LockWait> {
+pub(super) fn waits_of(table: &Table, cycle: &[Owner], first: Owner) -> Vec<LockWait> {
     let mut waits = Vec::new();
     let mut seen = HashSet::new();
     let mut owner = first;
     while seen.insert(owner) {
         let blocker = table.in_the_way(owner).into_iter().find(|other| cycle.contains(other));
-        let Some((blocker, wait)) = blocker.and_then(|by| Some((by, table.wait_of(owner, by)?))) else { break };
-        waits.push(wait);
+        let (Some(object), Some(blocker)) = (table.waiting.get(&owner), blocker) else { break };
+        waits.push(LockWait {
+            session: owner.session,
+            object: object.clone(),
+            name: object.to_string(),
+            mode: table.mode_name_of(owner, object),
+            blocked_by: blocker.session,
+        });
         owner = blocker;
     }
     waits

@@ -1,5 +1,4 @@
 use super::*;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const WAIT: WaitPolicy = WaitPolicy::Wait(None);
@@ -273,9 +272,10 @@ async fn waits_are_told() {
         tokio::task::yield_now().await;
     }
     assert_eq!(locks.waits(), [(2, row(1))]);
-    let blockers = |session| locks.waits_of(session).iter().map(|wait| wait.blocked_by).collect::<BTreeSet<i32>>();
-    assert_eq!(blockers(2), BTreeSet::from([1, 3]));
-    assert_eq!(blockers(1), BTreeSet::new());
+    assert_eq!(locks.blockers(2), [1, 3]);
+    assert_eq!(locks.blockers(1), [] as [i32; 0]);
+    let waiter = LockWaiter { session: 2, object: row(1), mode: "AccessExclusiveLock", blocked_by: vec![1, 3] };
+    assert_eq!(locks.waiters(), [waiter]);
     let told = |reports: Vec<LockReport>| -> Vec<(i32, Object, &'static str, bool)> {
         reports.into_iter().map(|told| (told.owner.session, told.object, told.mode, told.granted)).collect()
     };

@@ -162,8 +162,10 @@ impl Engine {
         for id in walk.spec.tablets {
             let tablet = self.tablet(*id)?;
             let view = tablet.view();
+            let mut cold_rows = 0;
             for (at, file) in view.files.iter().enumerate() {
                 let Some(bound) = walk.bound_of(file) else { continue };
+                cold_rows += u64::from(file.data.rows());
                 if !file.data.is_sorted() && file.data.rows() as usize > walk.spec.looks_max {
                     return Ok(None);
                 }
@@ -174,13 +176,14 @@ impl Engine {
             let rest = Some((Bound::Included(Key::from(&from[..])), to));
             walk.looked += HOT_LOOKS;
             let chunk = Chunk::Hot { rows: Rows::new(), rest };
-            // Of the rows in the range so many lie in hot, if they lie as those of the whole tablet do.
-            let (hot_rows, cold_rows) = (tablet.hot.rows() as u64, cold_rows_of(&view));
-            let share = walk.first_rows() as u64 * hot_rows / (hot_rows + cold_rows).max(1);
-            let first = if cold_rows == 0 {
-                walk.first_rows()
-            } else {
-                (2 * share as usize).clamp(HINT_MIN, walk.first_rows())
+            let first = match cold_rows {
+                0 => walk.first_rows(),
+                // As many as come from hot, if rows in the range lie as those of the tablet and these files do.
+                _ => {
+                    let hot_rows = tablet.hot.rows() as u64;
+                    let share = walk.first_rows() as u64 * hot_rows / (hot_rows + cold_rows);
+                    (2 * share as usize).clamp(HINT_MIN, walk.first_rows())
+                }
             };
             walk.open_source(tablet, view, chunk, first)?;
         }
@@ -346,6 +349,7 @@ impl<'a> Walk<'a> {
     fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk, chunk_rows: usize) -> Result<()> {
         let mut source = Source { tablet, view, chunk, at: 0, chunk_rows };
         if source.fill(self.engine, &self.spec, &mut self.looked)? {
+            source.chunk_rows = source.chunk_rows.max(self.first_rows());
             self.open.push(source);
         }
         Ok(())
@@ -468,11 +472,6 @@ impl Source {
             }
         }
     }
-}
-
-/// Rows in files of a tablet, deleted ones included.
-fn cold_rows_of(view: &ReadView) -> u64 {
-    view.files.iter().map(|file| u64::from(file.data.rows())).sum()
 }
 
 impl Chunk {

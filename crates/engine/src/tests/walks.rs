@@ -1,5 +1,6 @@
-//! Walks over one file whose keys nobody asks for: the same rows as with them.
+//! Walks over one file whose keys nobody asks for: the same rows as with them, wherever they lie.
 
+use super::orientation::orient;
 use super::*;
 
 /// Ids of rows in a range, as a walk with these demands brings them.
@@ -24,8 +25,7 @@ fn walked(f: &Fixture, (from, to): (i64, Option<i64>), direction: Direction, hin
     let mut walk = f.engine.walk(spec).unwrap().expect("it may look at everything");
     let mut ids = Vec::new();
     while let Some(WalkedRow { key: found, row, .. }) = walk.next_row().unwrap() {
-        let SeenRow::Values(values) = row else { panic!("rows of segments are values") };
-        let Datum::I64(id) = values[0] else { panic!("{values:?}") };
+        let Datum::I64(id) = values_of(&table, row)[0] else { panic!("ids are integers") };
         assert_eq!(found, if keyed { key(&table, id).as_bytes().to_vec() } else { Vec::new() });
         ids.push(id);
         assert_eq!(walk.leaves_keys(), sorted && !keyed, "the file is the only place with rows");
@@ -35,8 +35,15 @@ fn walked(f: &Fixture, (from, to): (i64, Option<i64>), direction: Direction, hin
 
 #[tokio::test]
 async fn rows_whose_keys_nobody_asks_for_are_those_of_the_range() {
+    for orientation in ["column", "row", "row,column"] {
+        rows_of_the_range(orientation).await;
+    }
+}
+
+async fn rows_of_the_range(orientation: &str) {
     let f = Fixture::new();
     f.create_table(1, true).await;
+    orient(&f, orientation).await;
     insert(&f, (0..400).map(|id| 2 * id), "a").await;
     f.engine.freeze_table(f.table().id).unwrap();
     // At the ends of chunks, a whole chunk, and at both ends of the file.
@@ -67,8 +74,15 @@ async fn rows_whose_keys_nobody_asks_for_are_those_of_the_range() {
 
 #[tokio::test]
 async fn rows_beside_others_come_in_order_whoever_asks_for_keys() {
+    for orientation in ["column", "row", "row,column"] {
+        rows_beside_others(orientation).await;
+    }
+}
+
+async fn rows_beside_others(orientation: &str) {
     let f = Fixture::new();
     f.create_table(1, true).await;
+    orient(&f, orientation).await;
     for part in 0..3 {
         insert(&f, (0..60).map(|id| 3 * id + part), "a").await;
         if part < 2 {
@@ -103,6 +117,6 @@ async fn rows_beside_others_come_in_order_whoever_asks_for_keys() {
         if direction == Direction::Descending {
             expected.reverse();
         }
-        assert_eq!(ids, expected, "{direction:?}");
+        assert_eq!(ids, expected, "{orientation}, {direction:?}");
     }
 }

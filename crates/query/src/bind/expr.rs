@@ -103,8 +103,10 @@ impl Binder<'_> {
                 self.named_call("floor", &[expr])
             }
             Ast::Position { expr, r#in } => self.named_call("position", &[r#in, expr]),
-            Ast::Substring { expr, substring_from, substring_for, .. } => {
-                self.substring(expr, substring_from.as_deref(), substring_for.as_deref())
+            Ast::Substring { expr, substring_from, substring_for, shorthand, .. } => {
+                // `substr` has no forms with patterns.
+                let name = if *shorthand { "substr" } else { "substring" };
+                self.substring(name, expr, substring_from.as_deref(), substring_for.as_deref())
             }
             Ast::Trim { trim_where, trim_what, expr, trim_characters } => {
                 let name = match trim_where {
@@ -506,7 +508,13 @@ impl Binder<'_> {
         Ok(self.done(bound))
     }
 
-    fn substring(&mut self, expr: &ast::Expr, from: Option<&ast::Expr>, length: Option<&ast::Expr>) -> Result<Expr> {
+    fn substring(
+        &mut self,
+        name: &str,
+        expr: &ast::Expr,
+        from: Option<&ast::Expr>,
+        length: Option<&ast::Expr>,
+    ) -> Result<Expr> {
         let mut args = vec![self.expr(expr)?];
         match (from, length) {
             (Some(from), _) => args.push(self.expr(from)?),
@@ -516,7 +524,7 @@ impl Binder<'_> {
         if let Some(length) = length {
             args.push(self.expr(length)?);
         }
-        self.call("substring", args)
+        self.call(name, args)
     }
 
     fn case(

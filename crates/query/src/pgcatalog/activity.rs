@@ -4,6 +4,7 @@ use super::rows::{Rows, inet, int4, int8, micros, oid, oids, opt_text, text, tex
 use super::{Fill, SystemContext};
 use super::{locks, relations};
 use crate::error::SqlError;
+use crate::statement::set::of_transaction;
 use basalt_types::Datum;
 
 type Result = std::result::Result<(), SqlError>;
@@ -71,9 +72,10 @@ fn pg_stat_database(system: &SystemContext, rows: &mut Rows) -> Result {
 
 fn pg_settings(system: &SystemContext, rows: &mut Rows) -> Result {
     for setting in system.settings.rows() {
+        let of_transaction = of_transaction(&setting.name, system.isolation, system.read_only);
         rows.push([
             ("name", text(&setting.name)),
-            ("setting", text(&setting.setting)),
+            ("setting", text(of_transaction.unwrap_or(&setting.setting))),
             ("unit", opt_text(setting.unit)),
             ("category", text(setting.category)),
             ("short_desc", text(setting.description)),

@@ -281,9 +281,6 @@ impl Deparser<'_> {
                 let (text, part) = (self.node(text, true, indent)?, self.node(part, true, indent)?);
                 Some(format!("POSITION(({part}) IN ({text}))"))
             }
-            ("substring", args) if self.source.to_ascii_lowercase().contains("substr(") => {
-                Some(format!("substr({})", self.list(args, indent)?))
-            }
             (name, args) => {
                 let name = if QUOTED.contains(&name) { format!("\"{name}\"") } else { quote_identifier(name) };
                 Some(format!("{name}({})", self.list(args, indent)?))

@@ -109,7 +109,7 @@ pub(super) fn wait_events(system: &SystemContext) -> BTreeMap<i32, &'static str>
 
 /// `pg_blocking_pids`.
 pub(super) fn blockers(system: &SystemContext, pid: i32) -> Vec<i32> {
-    let mut blockers: Vec<i32> = system.engine.lock_waits_of(pid).iter().map(|wait| wait.blocked_by).collect();
+    let mut blockers = system.engine.lock_blockers(pid);
     blockers.extend(system.db.advisory().blockers(pid));
     blockers.retain(|blocker| *blocker != 0);
     blockers.sort_unstable();

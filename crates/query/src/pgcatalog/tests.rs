@@ -1,6 +1,7 @@
 use super::*;
 use crate::database::{Database, DatabaseConfig};
 use crate::settings::Settings;
+use crate::syntax::Isolation;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, StringViewArray};
@@ -88,6 +89,7 @@ fn system(dir: &tempfile::TempDir) -> SystemContext {
         failed: Arc::default(),
         lookup_path: vec!["public".into()],
         read_only: false,
+        isolation: Isolation::ReadCommitted,
         sequences: Arc::default(),
         outgoing: Arc::default(),
     }

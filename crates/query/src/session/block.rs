@@ -182,8 +182,39 @@ impl Session {
         self.info.lock().transaction_micros = Some(self.block.now_micros);
     }
 
+    /// Of the transaction, or of the next one.
+    pub(crate) fn isolation(&self) -> Isolation {
+        match self.block.scope {
+            Scope::None => self.settings.effective().default_isolation,
+            _ => self.block.isolation,
+        }
+    }
+
+    /// Of the transaction, or of the next one.
+    pub(crate) fn is_read_only(&self) -> bool {
+        match self.block.scope {
+            Scope::None => self.settings.effective().default_read_only,
+            _ => self.block.read_only,
+        }
+    }
+
     /// The transaction of the engine, begun if needed, at a new statement.
     pub(crate) fn next_statement(&mut self) -> Result<&mut Txn> {
+        self.reads = true;
+        let txn = self.begun()?;
+        txn.next_statement();
+        txn.check_age()?;
+        Ok(txn)
+    }
+
+    /// The same for what reads no rows, and so needs no snapshot.
+    pub(crate) fn next_command(&mut self) -> Result<&mut Txn> {
+        let txn = self.begun()?;
+        txn.next_command();
+        Ok(txn)
+    }
+
+    fn begun(&mut self) -> Result<&mut Txn> {
         if self.block.txn.is_none() {
             self.block.txn = Some(self.db.engine().begin(TxnOptions {
                 isolation: self.block.engine_isolation(),
@@ -193,11 +224,8 @@ impl Session {
             }));
         }
         let timeout = self.settings.effective().lock_timeout;
-        self.reads = true;
         let txn = self.txn()?;
         txn.set_lock_timeout(timeout);
-        txn.next_statement();
-        txn.check_age()?;
         Ok(txn)
     }
 
@@ -376,7 +404,7 @@ impl Session {
                 self.in_block("SAVEPOINT")?;
                 let at = match self.block.txn.is_some() {
                     true => self.txn()?.savepoint(),
-                    false => self.next_statement()?.savepoint(),
+                    false => self.next_command()?.savepoint(),
                 };
                 let settings = self.settings.mark();
                 let constraints = self.block.constraints.clone();

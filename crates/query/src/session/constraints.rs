@@ -136,7 +136,7 @@ impl Session {
             self.notice(SqlError::notice(Severity::Warning, "25P01", warning));
             return Ok(());
         }
-        self.next_statement()?;
+        self.next_command()?;
         let catalog = self.txn()?.catalog();
         let said = match &set.names {
             None => {
@@ -163,6 +163,10 @@ impl Session {
         };
         let (now, later): (Vec<_>, Vec<_>) = pending.into_iter().partition(is_meant);
         self.block.constraints.pending = later;
+        if now.is_empty() {
+            return Ok(());
+        }
+        self.next_statement()?;
         let deferred = self.enforce(now, false).await?;
         self.block.constraints.pending.extend(deferred);
         Ok(())

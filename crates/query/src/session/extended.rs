@@ -48,10 +48,11 @@ impl Session {
         } else if self.statements.contains_key(name) {
             return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
         }
+        let around = self.surroundings(&self.db.engine().catalog());
         let prepared = self.parse_one(name, sql, param_oids)?;
         self.add_statement(prepared)?;
         if name.is_empty() {
-            self.note_parsed(sql, param_oids);
+            self.note_parsed(sql, param_oids, around);
         }
         Ok(())
     }
@@ -251,8 +252,15 @@ impl Session {
         let params = std::mem::take(&mut found.params);
         self.statement_begins(&prepared.sql);
         let result = match &prepared.body {
-            Body::Known(text) => match self.parse_known(portal, &prepared, &text.known) {
-                Ok(parsed) => self.dispatch_prepared(&parsed, params).await,
+            Body::Known(text) => match self.parse_known(portal, &prepared) {
+                Ok(parsed) => {
+                    let around = self.surroundings(&self.db.engine().catalog());
+                    let result = self.dispatch_prepared(&parsed, params).await;
+                    if result.is_ok() {
+                        self.note_known(&text.known, &parsed, &prepared.sql, around);
+                    }
+                    result
+                }
                 Err(error) => Err(error),
             },
             _ => self.dispatch_prepared(&prepared, params).await,

@@ -100,12 +100,7 @@ impl Session {
 
     /// Parses a text that the plan cache knew: it is to run where its plan does not serve. Its literals mean what they meant,
     /// and its columns are those that the client was told, or whoever binds it refuses it.
-    pub(super) fn parse_known(
-        &mut self,
-        portal: &str,
-        prepared: &Arc<Prepared>,
-        known: &Known,
-    ) -> Result<Arc<Prepared>> {
+    pub(super) fn parse_known(&mut self, portal: &str, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>> {
         let parsed = crate::syntax::parse(&prepared.sql)?.pop();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a text that was known is empty"))?;
         let parsed = Arc::new(Prepared {
@@ -121,10 +116,6 @@ impl Session {
         });
         if let Some(unnamed) = self.statements.get_mut("").filter(|unnamed| Arc::ptr_eq(unnamed, prepared)) {
             *unnamed = parsed.clone();
-            let catalog = self.db.engine().catalog();
-            if catalog.version == known.catalog_version && known.is_around(&self.surroundings(&catalog).words) {
-                self.note_parsed(&prepared.sql, &[]);
-            }
         }
         if let Some(portal) = self.portals.get_mut(portal) {
             portal.prepared = parsed.clone();
@@ -132,8 +123,16 @@ impl Session {
         Ok(parsed)
     }
 
-    /// Notes what came of a text, if the same would come of it another time.
-    pub(super) fn note_parsed(&mut self, sql: &str, param_oids: &[u32]) {
+    /// Notes a text that was parsed after all and has run, if what it was known for is still so.
+    pub(super) fn note_known(&mut self, known: &Known, parsed: &Arc<Prepared>, sql: &str, around: Arc<Surroundings>) {
+        let is_unnamed = self.statements.get("").is_some_and(|unnamed| Arc::ptr_eq(unnamed, parsed));
+        if is_unnamed && around.catalog_version() == known.catalog_version && known.is_around(&around.words) {
+            self.note_parsed(sql, &[], around);
+        }
+    }
+
+    /// Notes what came of a text, if the same would come of it another time. `around`: from before it was bound.
+    pub(super) fn note_parsed(&mut self, sql: &str, param_oids: &[u32], around: Arc<Surroundings>) {
         let Some(prepared) = self.statements.get("").cloned() else { return };
         // A string may be a moment (`date 'today'`), which is read when the statement is bound.
         let lasts = prepared.statement().is_some_and(Statement::has_plan) && !sql.contains('\'');
@@ -141,7 +140,6 @@ impl Session {
         if !lasts || told || sql.contains("$$") || sql.len() > TEXT_BYTES_MAX || self.edits_catalog() {
             return;
         }
-        let around = self.surroundings(&self.db.engine().catalog());
         let slot = self.parsed_slot(sql);
         if self.parsed.is_empty() {
             self.parsed.resize_with(RECENT_TEXTS, || None);

@@ -4,6 +4,7 @@
 use super::Session;
 use super::catalog_names::SessionNames;
 use crate::settings::Effective;
+use crate::syntax::Isolation;
 use crate::system::SystemContext;
 use basalt_engine::{Catalog, Database};
 use basalt_expr::EvalContext;
@@ -16,6 +17,7 @@ pub(crate) struct Surroundings {
     database: Arc<Database>,
     identity: u64,
     read_only: bool,
+    isolation: Isolation,
     pub names: Arc<SessionNames>,
     /// Without prepared statements and cursors, which only system tables ask for.
     pub system: Arc<SystemContext>,
@@ -68,7 +70,8 @@ impl Session {
             failed: self.failed.clone(),
             sequences: self.sequences.clone(),
             outgoing: self.outgoing.clone(),
-            read_only: self.block.read_only,
+            read_only: self.is_read_only(),
+            isolation: self.isolation(),
         });
         let eval = EvalContext {
             params: Vec::new(),
@@ -94,7 +97,8 @@ impl Session {
             settings: settings.clone(),
             database: self.database.clone(),
             identity: self.identity,
-            read_only: self.block.read_only,
+            read_only: self.is_read_only(),
+            isolation: self.isolation(),
             words: self.in_words(&names, before),
             names,
             system,
@@ -110,11 +114,16 @@ impl Session {
 }
 
 impl Surroundings {
+    pub fn catalog_version(&self) -> u64 {
+        self.catalog.version
+    }
+
     fn are_of(&self, session: &Session, catalog: &Arc<Catalog>) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
             && Arc::ptr_eq(&self.settings, session.settings.effective())
             && Arc::ptr_eq(&self.database, &session.database)
             && self.identity == session.identity
-            && self.read_only == session.block.read_only
+            && self.read_only == session.is_read_only()
+            && self.isolation == session.isolation()
     }
 }

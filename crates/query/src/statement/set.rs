@@ -108,18 +108,24 @@ pub(crate) fn show(session: &mut Session, name: &str) -> Result<Outcome> {
     text_rows(show_columns(name), &[vec![value]], "SHOW")
 }
 
-/// What SHOW and `current_setting` give.
-pub(crate) fn show_value(session: &Session, name: &str) -> Result<String> {
-    let in_block = session.block.scope != crate::session::Scope::None;
-    let flag = |on: bool| if on { "on" } else { "off" }.to_string();
+/// A setting that tells of the transaction, or of the next one.
+pub(crate) fn of_transaction(name: &str, isolation: Isolation, read_only: bool) -> Option<&'static str> {
     match name.to_ascii_lowercase().as_str() {
-        "transaction_isolation" if in_block => Ok(session.block.isolation.name().to_string()),
-        "transaction_isolation" => Ok(session.settings.effective().default_isolation.name().to_string()),
-        "transaction_read_only" if in_block => Ok(flag(session.block.read_only)),
-        "transaction_read_only" => Ok(flag(session.settings.effective().default_read_only)),
+        "transaction_isolation" => Some(isolation.name()),
+        "transaction_read_only" => Some(if read_only { "on" } else { "off" }),
+        _ => None,
+    }
+}
+
+/// What SHOW gives.
+pub(crate) fn show_value(session: &Session, name: &str) -> Result<String> {
+    match name.to_ascii_lowercase().as_str() {
         "role" if session.user == session.session_user => Ok("none".to_string()),
         "role" => Ok(session.user.clone()),
-        _ => session.settings.show(name),
+        _ => match of_transaction(name, session.isolation(), session.is_read_only()) {
+            Some(value) => Ok(value.to_string()),
+            None => session.settings.show(name),
+        },
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
             if session.block.scope != Scope::Explicit {
                 return Err(SqlError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));
             }
-            session.next_statement()?;
+            session.next_command()?;
             for table in tables {
                 let catalog = session.txn()?.catalog();
                 if let Some(relation) = resolve::find(session, &catalog, table)? {

@@ -6,6 +6,7 @@ use crate::pgcatalog::names::Scope;
 use crate::pgcatalog::{locks, rows};
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
+use crate::statement::set::of_transaction;
 use basalt_expr::functions::{CallInfo, Kernel, ScalarKernel, SetKernel};
 use basalt_expr::unsigned::stored;
 use basalt_expr::{Error, Result, array_value};
@@ -169,7 +170,11 @@ fn version() -> String {
 /// With a second argument that is true, an unknown name is null.
 fn current_setting(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let missing_ok = matches!(args.get(1), Some(Datum::Bool(true)));
-    match system(info)?.settings.show(text_arg(args, 0)?) {
+    let (system, name) = (system(info)?, text_arg(args, 0)?);
+    if let Some(value) = of_transaction(name, system.isolation, system.read_only) {
+        return Ok(Datum::text(value));
+    }
+    match system.settings.show(name) {
         Ok(value) => Ok(Datum::text(&value)),
         Err(error) if missing_ok && error.sqlstate == "42704" => Ok(Datum::Null),
         Err(error) => Err(error.into()),

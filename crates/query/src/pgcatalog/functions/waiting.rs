@@ -88,7 +88,8 @@ fn lock(args: &[Datum], info: &CallInfo, exclusive: bool, transactional: bool) -
             limit: effective.lock_timeout,
             deadlock_timeout: effective.deadlock_timeout,
             is_over: &|| system.failures() != started,
-            elsewhere: &|pid| system.engine.lock_waits_of(pid),
+            elsewhere: &|| system.engine.lock_waiters(),
+            name_of: &|object| system.engine.name_of(object),
         };
         block_on(system.db.advisory().lock(key, request, wait))?;
     }
