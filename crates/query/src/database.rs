@@ -76,6 +76,12 @@ pub struct Stats {
     pub rows_written: AtomicU64,
     pub sessions_opened: AtomicU64,
     pub cancels: AtomicU64,
+    pub deadlocks: AtomicU64,
+    pub serialization_failures: AtomicU64,
+    /// Locks that were not to be had, or not in time.
+    pub locks_refused: AtomicU64,
+    /// By request or by a timeout.
+    pub statements_canceled: AtomicU64,
     /// Statements that met damaged data (XX001).
     pub corruption_errors: AtomicU64,
     /// Statements that met a broken invariant of Basalt's own (XX000).
@@ -88,7 +94,7 @@ pub struct Stats {
 
 impl Stats {
     /// Name, meaning and value of each counter.
-    pub(crate) fn list(&self) -> [(&'static str, &'static str, u64); 12] {
+    pub(crate) fn list(&self) -> [(&'static str, &'static str, u64); 16] {
         [
             ("statements", "Statements that ended, well or not.", &self.statements),
             ("errors", "Statements and commits that failed.", &self.errors),
@@ -102,6 +108,18 @@ impl Stats {
             ("rows_written", "Rows that statements inserted, changed or deleted.", &self.rows_written),
             ("sessions_opened", "Sessions that were opened: one for each request of HTTP, too.", &self.sessions_opened),
             ("cancels", "Cancel requests of the protocol that met a running statement.", &self.cancels),
+            ("deadlocks", "Statements that were refused for a deadlock (40P01).", &self.deadlocks),
+            (
+                "serialization_failures",
+                "Statements and commits that have to be tried again (40001).",
+                &self.serialization_failures,
+            ),
+            ("locks_refused", "Statements that did not get a lock, or not in time (55P03).", &self.locks_refused),
+            (
+                "statements_canceled",
+                "Statements that were canceled by somebody or by a timeout (57014).",
+                &self.statements_canceled,
+            ),
             ("corruption_errors", "Statements that met damaged data (XX001).", &self.corruption_errors),
             (
                 "internal_errors",
@@ -283,6 +301,10 @@ impl Database {
                 Stats::add(&self.stats.internal_errors, 1);
                 "a statement met an internal error"
             }
+            "40P01" => return Stats::add(&self.stats.deadlocks, 1),
+            "40001" => return Stats::add(&self.stats.serialization_failures, 1),
+            "55P03" => return Stats::add(&self.stats.locks_refused, 1),
+            "57014" => return Stats::add(&self.stats.statements_canceled, 1),
             _ => return,
         };
         let statement = &statement[..statement.floor_char_boundary(1024)];

@@ -162,6 +162,8 @@ fn a_deadlock_through_a_row_and_an_advisory_lock_is_found() -> Result<()> {
         assert_eq!(b.answer(None)?.sqlstate(), None);
         b.run("SELECT pg_advisory_unlock_all()")?;
     }
+    let counted = "SELECT value::text FROM basalt.counters WHERE name IN ('deadlocks', 'locks_refused') ORDER BY name";
+    assert_eq!(all(&mut watch, counted)?, ["2", "0"]);
     // Nobody is refused for nothing: who has waited long gets it.
     a.run("SELECT pg_advisory_lock(6)")?;
     b.run("SET deadlock_timeout = 1")?;
