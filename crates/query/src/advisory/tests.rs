@@ -87,8 +87,8 @@ async fn a_circle_through_other_locks_is_refused_if_it_stays() {
     let told = refused.detail.expect("is told");
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!(lines[0], format!("Process 2 waits for ExclusiveLock on {KEY}; blocked by process 1."));
-    assert_eq!(lines[1], "Process 1 waits for ShareLock on relation 7; blocked by process 3.");
-    assert_eq!(lines[2], "Process 3 waits for ShareLock on relation 7; blocked by process 2.");
+    assert_eq!(lines[1], "Process 1 waits for ShareLock on relation o7; blocked by process 3.");
+    assert_eq!(lines[2], "Process 3 waits for ShareLock on relation o7; blocked by process 2.");
     assert!(locks.table.lock().entries[&KEY].queue.is_empty());
     // One that is there at every other look is none, nor is one that 2 is not part of.
     let looks = AtomicUsize::new(0);
