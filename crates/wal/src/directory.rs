@@ -105,8 +105,9 @@ impl Directory {
         self.dir.join(log_name(sequence))
     }
 
-    /// Makes the live file that `header` describes, allocated in full, in place of one of the same name.
-    pub fn make(&mut self, header: &FileHeader) -> Result<Arc<dyn File>, ChangeError> {
+    /// Makes the live file that `header` describes, allocated in full, in place of one of the same name. And whether it was
+    /// used before.
+    pub fn make(&mut self, header: &FileHeader) -> Result<(Arc<dyn File>, bool), ChangeError> {
         let (path, recycled) = match self.spares.pop() {
             Some(path) => (path, true),
             None => (self.new_spare_path(), false),
@@ -124,7 +125,7 @@ impl Directory {
         let live = self.path_of(header.sequence);
         self.os.fs.rename(&path, &live).map_err(Error::io("rename", &path)).map_err(ChangeError::Fatal)?;
         self.sync().map_err(ChangeError::Fatal)?;
-        Ok(file)
+        Ok((file, recycled))
     }
 
     fn fill(&self, path: &Path, recycled: bool, header: &FileHeader) -> Result<Arc<dyn File>> {

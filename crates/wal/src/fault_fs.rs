@@ -19,6 +19,8 @@ struct Content {
     synced: Vec<u8>,
     /// Ranges that the next sync brings to the disk. A failed sync forgets them, as page caches do.
     dirty: Vec<Range<usize>>,
+    /// The end of what was ever written, rather than merely allocated.
+    written: usize,
 }
 
 #[derive(Default)]
@@ -115,7 +117,8 @@ impl FaultFs {
     }
 
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
-        let content = Arc::new(Mutex::new(Content { now: bytes.clone(), synced: bytes, dirty: Vec::new() }));
+        let content =
+            Arc::new(Mutex::new(Content { now: bytes.clone(), synced: bytes, dirty: Vec::new(), written: 0 }));
         let mut disk = self.disk.lock();
         disk.now.insert(path.to_path_buf(), content.clone());
         disk.synced.insert(path.to_path_buf(), content);
@@ -123,6 +126,12 @@ impl FaultFs {
 
     pub fn bytes(&self, path: &Path) -> Vec<u8> {
         self.disk.lock().now[path].lock().now.clone()
+    }
+
+    /// Where the last byte ends that was ever written to the file, whatever is allocated behind it; `None` if there is no
+    /// such file.
+    pub fn written(&self, path: &Path) -> Option<u64> {
+        Some(self.disk.lock().now.get(path)?.lock().written as u64)
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -165,6 +174,7 @@ impl File for FaultFile {
         }
         content.now[offset as usize..end].copy_from_slice(buf);
         content.dirty.push(offset as usize..end);
+        content.written = content.written.max(end);
         Ok(())
     }
 

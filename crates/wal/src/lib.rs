@@ -16,6 +16,7 @@ mod replay;
 mod start;
 mod waiters;
 mod writer;
+mod zeros;
 
 pub use error::{Error, Result};
 pub use format::{FORMAT_VERSION, Flaw, RECORD_BYTES_MAX};

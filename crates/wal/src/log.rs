@@ -10,8 +10,9 @@
 //! 1. LSNs are given under the state lock, so LSN order is the order of `append` calls.
 //! 2. A record is accepted only if the files that will hold it are allocated: a full disk refuses records,
 //!    it never breaks accepted ones.
-//! 3. A page that was durable is never written again (start rewrites unproven pages with the same bytes).
-//! 4. A file is durable in full before the first byte of the next one is written. Hence a sound block
+//! 3. A page that was durable is never written again (start rewrites unproven pages with the same bytes). Zeros are written
+//!    over a new file only before the first byte of the stream ([`zeros`](crate::zeros)).
+//! 4. A file is durable in full before the first byte of the stream is written to the next one. Hence a sound block
 //!    vouches for all files before its own.
 //! 5. `durable` only grows, and only after a successful sync of all below it. After the first failed write
 //!    or sync it never grows again: nothing is retried, every later call fails with the first cause.
@@ -32,6 +33,7 @@ use crate::prepare::run_prepare;
 use crate::start;
 use crate::waiters::{Unpark, Waiters};
 use crate::writer::run_writer;
+use crate::zeros::{Begun, Blank};
 use basalt_sched::{File, Os};
 use basalt_types::{Epoch, Lsn};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -120,6 +122,8 @@ pub(crate) struct LiveFile {
     pub first: u64,
     pub file_bytes: u64,
     pub file: Option<Arc<dyn File>>,
+    /// Told when the writer comes to it, if it was new.
+    pub begun: Option<Arc<Begun>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -140,6 +144,8 @@ pub(crate) struct State {
     pub allocated_end: u64,
     /// Position that an append needs allocated.
     pub needed_end: u64,
+    /// The next file, if it is new, and where the log has to be for zeros to be thought of.
+    pub blank: Option<(u64, Blank)>,
     /// More files are kept for reuse than are wanted. Set behind what makes it true.
     pub excess: bool,
     /// Why the latest allocation failed; `None` after a success.
@@ -251,6 +257,7 @@ impl Log {
                 files: started.files,
                 allocated_end: stream.origin + stream.capacity,
                 needed_end: 0,
+                blank: None,
                 no_space: None,
                 excess: true,
                 wanted: 0,
@@ -296,7 +303,7 @@ impl Log {
         let start = Lsn(state.image.append(&self.shared.stream, parts, bytes as u32, crc));
         let end = Lsn(state.image.end());
         let full = state.image.bytes.len() >= crate::writer::EAGER_BYTES && state.writer != WriterState::Busy;
-        let prepare = state.needs_file(&self.shared.stream);
+        let prepare = state.needs_file(&self.shared.stream) || state.is_zeros_time();
         drop(state);
         if full {
             self.shared.writer_wakes.notify_one();
@@ -508,6 +515,11 @@ impl State {
     pub fn needs_file(&self, stream: &Stream) -> bool {
         let ahead = stream.file_end(self.image.end()) + stream.capacity;
         self.allocated_end < ahead.max(self.needed_end)
+    }
+
+    /// Whether the log has come to where zeros in the next file are thought of.
+    pub fn is_zeros_time(&self) -> bool {
+        self.blank.as_ref().is_some_and(|(from, _)| self.image.end() >= *from)
     }
 }
 

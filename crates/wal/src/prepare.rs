@@ -4,12 +4,17 @@
 //! it is tried again every [`RETRY`] and when an append asks. Only when it is unknown whether a live name is
 //! durable must the log stop.
 //!
+//! It writes zeros over a new file before the log comes to it ([`zeros`]).
+//!
 //! It also removes files kept for reuse that are too many, one after the other and with pauses: commits wait
 //! while a file system gives room back.
 
 use crate::directory::ChangeError;
 use crate::format::FileHeader;
-use crate::log::{LiveFile, Shared};
+use crate::log::{LiveFile, Shared, State};
+use crate::zeros::{self, Blank};
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const RETRY: Duration = Duration::from_millis(100);
@@ -19,13 +24,23 @@ const RETRY_MIN: Duration = Duration::from_millis(10);
 const TRIM_PAUSE: Duration = Duration::from_millis(50);
 const TRIM_PAUSE_FACTOR: u32 = 4;
 const TRIM_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Pause between pieces of zeros: at least this, and so many times what the last one took.
+const ZEROS_PAUSE_MIN: Duration = Duration::from_millis(1);
+const ZEROS_PAUSE_FACTOR: u32 = 2;
 
 pub fn run_prepare(shared: &Shared) {
     let mut pause = TRIM_PAUSE;
+    let mut pace = Pace::default();
     let mut state = shared.state.lock();
     while !state.closing && shared.poison.get().is_none() {
         if !state.needs_file(&shared.stream) {
-            if !state.excess {
+            if state.is_zeros_time()
+                && let Some((_, blank)) = state.blank.take()
+            {
+                if pace.zeros_pay(shared) {
+                    write_zeros(shared, &mut state, blank);
+                }
+            } else if !state.excess {
                 shared.prepare_wakes.wait(&mut state);
             } else if shared.prepare_wakes.wait_for(&mut state, pause).timed_out() {
                 state.excess = false;
@@ -50,13 +65,19 @@ pub fn run_prepare(shared: &Shared) {
         let made = shared.directory.lock().make(&header);
         state = shared.state.lock();
         match made {
-            Ok(file) => {
+            Ok((file, used_before)) => {
+                pace = Pace::now(shared);
+                let blank = (!used_before).then(|| Blank::new(file.clone(), header.file_bytes));
                 state.files.push_back(LiveFile {
                     sequence: header.sequence,
                     first: header.first,
                     file_bytes: header.file_bytes,
                     file: Some(file),
+                    begun: blank.as_ref().map(Blank::begun),
                 });
+                // When the file before has shown what it is filled by.
+                let from = header.first - shared.stream.capacity / 8 * 7;
+                state.blank = blank.map(|blank| (from, blank));
                 state.allocated_end = header.end();
                 if state.no_space.take().is_some() {
                     tracing::info!("the log can be extended again");
@@ -82,5 +103,48 @@ pub fn run_prepare(shared: &Shared) {
                 return;
             }
         }
+    }
+}
+
+/// What was written and synced when a file was made.
+#[derive(Default)]
+struct Pace {
+    written_bytes: u64,
+    syncs: u64,
+}
+
+impl Pace {
+    fn now(shared: &Shared) -> Pace {
+        let counters = &shared.counters;
+        Pace {
+            written_bytes: counters.written_bytes.load(Ordering::Relaxed),
+            syncs: counters.syncs.load(Ordering::Relaxed),
+        }
+    }
+
+    fn zeros_pay(&self, shared: &Shared) -> bool {
+        let now = Pace::now(shared);
+        zeros::pay(now.written_bytes.saturating_sub(self.written_bytes), now.syncs.saturating_sub(self.syncs))
+    }
+}
+
+/// Until all is written, the writer comes to the file, or there is something else to do.
+fn write_zeros(shared: &Shared, state: &mut MutexGuard<'_, State>, mut blank: Blank) {
+    while !state.closing && shared.poison.get().is_none() && !state.needs_file(&shared.stream) {
+        let (wrote, took) = MutexGuard::unlocked(state, || {
+            let began = shared.os.clock.monotonic();
+            let wrote = blank.write_piece();
+            (wrote, shared.os.clock.monotonic().saturating_sub(began))
+        });
+        match wrote {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                let cause = format!("cannot sync zeros in a new file: {error}");
+                return MutexGuard::unlocked(state, || shared.poison(cause));
+            }
+        }
+        let pause = (took * ZEROS_PAUSE_FACTOR).max(ZEROS_PAUSE_MIN);
+        shared.prepare_wakes.wait_for(state, pause);
     }
 }

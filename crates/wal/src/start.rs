@@ -51,14 +51,14 @@ pub fn start(os: &Os, config: &LogConfig, epoch: Epoch, start: Lsn) -> Result<St
         directory.remove(&unused.path).map_err(ChangeError::into_inner)?;
     }
     let header = FileHeader { sequence, first: stream.origin, file_bytes: config.file_bytes, salt: stream.salt, epoch };
-    let file = directory.make(&header).map_err(ChangeError::into_inner)?;
+    let (file, _) = directory.make(&header).map_err(ChangeError::into_inner)?;
     let mut files: VecDeque<LiveFile> = found[..kept].iter().map(|file| live(&file.header)).collect();
     files.push_back(LiveFile { file: Some(file), ..live(&header) });
     Ok(Started { stream, directory, files })
 }
 
 fn live(header: &FileHeader) -> LiveFile {
-    LiveFile { sequence: header.sequence, first: header.first, file_bytes: header.file_bytes, file: None }
+    LiveFile { sequence: header.sequence, first: header.first, file_bytes: header.file_bytes, file: None, begun: None }
 }
 
 /// Makes sure that the log ends at `start` and is durable up to there; gives the number of files to keep.

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::{PAGE_BYTES, align_up};
 use crate::gather::Gather;
 use crate::log::{Shared, State, WriterState};
+use crate::zeros::Begun;
 use basalt_sched::File;
 use basalt_types::Lsn;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ struct Batch {
 /// The part of a batch that goes into one file.
 struct Piece {
     file: Arc<dyn File>,
+    begun: Option<Arc<Begun>>,
     sequence: u64,
     offset: u64,
     from: usize,
@@ -103,6 +105,7 @@ fn pieces(state: &State, image: &Image) -> Vec<Piece> {
         if from < to {
             pieces.push(Piece {
                 file: file.clone(),
+                begun: live.begun.clone(),
                 sequence: live.sequence,
                 offset: PAGE_BYTES + from - first,
                 from: (from - image.start) as usize,
@@ -124,6 +127,9 @@ fn flush(shared: &Shared, batch: Batch, gather: &mut Gather) -> Result<Image> {
         blocks = image.write_headers(&shared.stream, blocks, piece.to, durable);
         let bytes = &image.bytes[piece.from..piece.to];
         let path = || shared.config.dir.join(crate::format::log_name(piece.sequence));
+        if let Some(begun) = &piece.begun {
+            begun.begin();
+        }
         piece.file.write_at(bytes, piece.offset).map_err(|error| Error::io("write", &path())(error))?;
         let before = shared.os.clock.monotonic();
         piece.file.sync().map_err(|error| Error::io("sync", &path())(error))?;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::fault_fs::*;
-use basalt_sched::ProcessorTimes;
+use crate::zeros::{self, Blank};
 use basalt_sched::os::{Load, UnknownLoad};
+use basalt_sched::{OpenMode, ProcessorTimes};
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 
@@ -228,6 +229,83 @@ fn released_files_are_recycled_and_their_past_stays_dead() {
     assert_eq!(log.first_lsn(), end.end);
     commit(&log, b"on");
     assert_eq!(try_read(&fs.after_power_cut(), end.end).unwrap().0.len(), 1);
+}
+
+/// Until it is so, or for so long.
+fn comes(fs: &Arc<FaultFs>, within: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let clock = fs.os().clock;
+    let give_up = clock.monotonic() + within;
+    while !is_so() && clock.monotonic() < give_up {
+        clock.sleep(Duration::from_millis(1));
+    }
+    is_so()
+}
+
+/// A log of two files of 4 MiB, the first of which has a little less than is asked for in such commits.
+fn log_with(fs: &Arc<FaultFs>, bytes: u64, payload: &[u8]) -> Arc<Log> {
+    let config = LogConfig { file_bytes: 4 << 20, ..config() };
+    let log = Log::open(fs.os(), config, Epoch(1), Lsn(0), Box::new(|_| {})).unwrap();
+    assert!(comes(fs, Duration::from_secs(5), || fs.written(&path_of(2)).is_some()));
+    while log.end().0 < bytes {
+        commit(&log, payload);
+    }
+    log
+}
+
+#[test]
+fn zeros_come_before_small_syncs() {
+    let fs = FaultFs::new();
+    let log = log_with(&fs, 1 << 20, b"small");
+    assert!(comes(&fs, Duration::from_secs(5), || fs.written(&path_of(2)) == Some(4 << 20)));
+    // On into the second file, over the zeros.
+    let mut commits = payloads(&fs.after_power_cut()).len();
+    while log.end().0 < 6 << 20 {
+        commit(&log, b"small");
+        commits += 1;
+    }
+    let mut coin = 1u32;
+    let mut pick = || {
+        coin = coin.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        coin >> 31 == 1
+    };
+    for cut in [fs.after_power_cut(), fs.after_torn_power_cut(&mut pick), fs.snapshot()] {
+        assert_eq!(payloads(&cut).len(), commits);
+    }
+}
+
+#[test]
+fn no_zeros_before_large_syncs() {
+    let fs = FaultFs::new();
+    let _log = log_with(&fs, 3 << 20, &[7; 100_000]);
+    assert!(!comes(&fs, Duration::from_millis(200), || fs.written(&path_of(2)) != Some(4096)));
+    assert!(zeros::pay(100 * (64 << 10) - 100, 100), "small ones");
+    assert!(!zeros::pay(100 * (64 << 10), 100), "large ones");
+    assert!(!zeros::pay(10 * 4096, 10), "too few to tell");
+}
+
+#[test]
+fn zeros_that_cannot_be_synced_stop_the_log() {
+    let fs = FaultFs::new();
+    let log = log_with(&fs, 480 << 10, b"small");
+    fs.faults.fail_syncs.store(true, Ordering::SeqCst);
+    // Nobody waits for it, so that only zeros are synced.
+    log.append(&[&[1; 100_000]]).unwrap();
+    assert!(comes(&fs, Duration::from_secs(5), || log.stopped().is_some()));
+    let error = log.stopped().unwrap().to_string();
+    assert!(error.contains("zeros") && error.contains("injected sync error"), "{error}");
+}
+
+#[test]
+fn no_zeros_over_what_has_begun() {
+    let fs = FaultFs::new();
+    let file = fs.os().fs.open(&path_of(1), OpenMode::CreateNew).unwrap();
+    file.allocate(4 << 20).unwrap();
+    let mut blank = Blank::new(file.clone(), 4 << 20);
+    assert!(blank.write_piece().unwrap());
+    blank.begun().begin();
+    file.write_at(&[1; 4096], 4096 + (512 << 10)).unwrap();
+    assert!(!blank.write_piece().unwrap());
+    assert!(fs.bytes(&path_of(1))[4096 + (512 << 10)..][..4096].iter().all(|byte| *byte == 1));
 }
 
 #[test]
