@@ -36,6 +36,10 @@ pub struct Faults {
     pub fail_syncs: AtomicBool,
     pub fail_writes: AtomicBool,
     pub sync_micros: AtomicU64,
+    /// Long writes of zeros wait until this is false again.
+    pub hold_zeros: AtomicBool,
+    /// One has waited.
+    pub holds_zeros: AtomicBool,
     /// What the test was told is durable, and what it gave up.
     pub acknowledged: AtomicU64,
     pub released: AtomicU64,
@@ -68,6 +72,8 @@ impl FaultFs {
             fail_syncs: AtomicBool::new(false),
             fail_writes: AtomicBool::new(false),
             sync_micros: AtomicU64::new(0),
+            hold_zeros: AtomicBool::new(false),
+            holds_zeros: AtomicBool::new(false),
             acknowledged: AtomicU64::new(0),
             released: AtomicU64::new(0),
             cuts: Mutex::new(None),
@@ -165,6 +171,12 @@ impl File for FaultFile {
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         if self.faults.fail_writes.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected write error"));
+        }
+        if buf.len() > 100_000 && buf.iter().all(|byte| *byte == 0) {
+            while self.faults.hold_zeros.load(Ordering::SeqCst) {
+                self.faults.holds_zeros.store(true, Ordering::SeqCst);
+                real::RealClock::new().sleep(Duration::from_millis(1));
+            }
         }
         let _one_instant = self.disk.lock();
         let mut content = self.content.lock();

@@ -160,7 +160,11 @@ impl Gather {
         let at_once = waiting.max(served);
         self.seen_at_once = at_once;
         self.seen_of_late = at_once.max(self.seen_of_late - self.seen_of_late.div_ceil(8));
-        self.portions.look(self.sync_end, served, self.seen_of_late, || load.times());
+        if self.portions.look(self.sync_end, served, self.seen_of_late, || load.times()) {
+            // What did not pay for one portion says nothing of the other.
+            self.backoff = Backoff::default();
+            self.full_backoff = Backoff::default();
+        }
     }
 
     /// A gathering pays if those who came save more time (a sync each) than the others lost.

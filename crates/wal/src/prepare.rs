@@ -2,7 +2,7 @@
 //!
 //! A failure here concerns a file that holds no record: it is removed, appends that need it are refused, and
 //! it is tried again every [`RETRY`] and when an append asks. Only when it is unknown whether a live name is
-//! durable must the log stop.
+//! durable, or what a live file holds, must the log stop.
 //!
 //! It writes zeros over a new file before the log comes to it ([`zeros`]).
 //!
@@ -27,6 +27,7 @@ const TRIM_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Pause between pieces of zeros: at least this, and so many times what the last one took.
 const ZEROS_PAUSE_MIN: Duration = Duration::from_millis(1);
 const ZEROS_PAUSE_FACTOR: u32 = 2;
+const ZEROS_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 pub fn run_prepare(shared: &Shared) {
     let mut pause = TRIM_PAUSE;
@@ -37,8 +38,14 @@ pub fn run_prepare(shared: &Shared) {
             if state.is_zeros_time()
                 && let Some((_, blank)) = state.blank.take()
             {
-                if pace.zeros_pay(shared) {
-                    write_zeros(shared, &mut state, blank);
+                match pace.zeros_pay(shared) {
+                    Some(true) => write_zeros(shared, &mut state, blank),
+                    Some(false) => {}
+                    None => {
+                        // A little later.
+                        let at = state.image.end() + shared.stream.capacity / 8;
+                        state.blank = Some((at, blank));
+                    }
                 }
             } else if !state.excess {
                 shared.prepare_wakes.wait(&mut state);
@@ -122,15 +129,16 @@ impl Pace {
         }
     }
 
-    fn zeros_pay(&self, shared: &Shared) -> bool {
+    fn zeros_pay(&self, shared: &Shared) -> Option<bool> {
         let now = Pace::now(shared);
         zeros::pay(now.written_bytes.saturating_sub(self.written_bytes), now.syncs.saturating_sub(self.syncs))
     }
 }
 
-/// Until all is written, the writer comes to the file, or there is something else to do.
+/// Until all is written, the writer comes to the file, or another file is needed. Spares that are too many wait for it.
 fn write_zeros(shared: &Shared, state: &mut MutexGuard<'_, State>, mut blank: Blank) {
-    while !state.closing && shared.poison.get().is_none() && !state.needs_file(&shared.stream) {
+    let has_time = |state: &State| !state.closing && shared.poison.get().is_none() && !state.needs_file(&shared.stream);
+    while has_time(state) {
         let (wrote, took) = MutexGuard::unlocked(state, || {
             let began = shared.os.clock.monotonic();
             let wrote = blank.write_piece();
@@ -144,7 +152,10 @@ fn write_zeros(shared: &Shared, state: &mut MutexGuard<'_, State>, mut blank: Bl
                 return MutexGuard::unlocked(state, || shared.poison(cause));
             }
         }
-        let pause = (took * ZEROS_PAUSE_FACTOR).max(ZEROS_PAUSE_MIN);
-        shared.prepare_wakes.wait_for(state, pause);
+        // Who has asked meanwhile found nobody to wake.
+        if has_time(state) {
+            let pause = (took * ZEROS_PAUSE_FACTOR).clamp(ZEROS_PAUSE_MIN, ZEROS_PAUSE_MAX);
+            shared.prepare_wakes.wait_for(state, pause);
+        }
     }
 }

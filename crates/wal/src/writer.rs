@@ -1,4 +1,4 @@
-//! The thread that writes and syncs. It alone touches the content of log files.
+//! The thread that writes and syncs. It alone touches the content of log files that it has come to (`zeros.rs`: before).
 //!
 //! What it waits for before a sync: `gather.rs`.
 
@@ -128,7 +128,7 @@ fn flush(shared: &Shared, batch: Batch, gather: &mut Gather) -> Result<Image> {
         let bytes = &image.bytes[piece.from..piece.to];
         let path = || shared.config.dir.join(crate::format::log_name(piece.sequence));
         if let Some(begun) = &piece.begun {
-            begun.begin();
+            begun.begin().map_err(|error| Error::io("write", &path())(error))?;
         }
         piece.file.write_at(bytes, piece.offset).map_err(|error| Error::io("write", &path())(error))?;
         let before = shared.os.clock.monotonic();

@@ -66,13 +66,11 @@ impl Found {
 impl Portions {
     /// So long is looked at: processors' times are told in hundredths of a second.
     const LOOK_EVERY: Duration = Duration::from_millis(200);
-    /// Behind a longer pause nobody knows what was idle when.
+    /// Behind a longer pause nobody knows what was idle when, or who will come.
     const LOOK_MAX: Duration = Duration::from_millis(400);
     /// Processors are idle where they are for at least so much of the time, in so many looks one after the other.
     const IDLE_MIN: f64 = 0.15;
     const IDLE_LOOKS: u32 = 2;
-    /// Less is no idleness, whatever portion is waited for: syncs cost what others could use.
-    const IDLE_MIN_OF_PARTS: f64 = 0.02;
     /// Fewer have no parts.
     const CROWD_MIN: usize = 3;
     /// Looks of a trial, for all portions together: a second for each.
@@ -100,31 +98,41 @@ impl Portions {
         }
     }
 
-    /// At the end of a sync that served so many.
-    pub fn look(&mut self, now: Duration, served: usize, crowd: usize, times: impl FnOnce() -> Option<ProcessorTimes>) {
+    /// At the end of a sync that served so many. Whether another portion is to be waited for from now on.
+    pub fn look(
+        &mut self,
+        now: Duration,
+        served: usize,
+        crowd: usize,
+        times: impl FnOnce() -> Option<ProcessorTimes>,
+    ) -> bool {
         self.served += served;
         let is_early = self.since.is_some_and(|(begin, _)| now < begin + Self::LOOK_EVERY);
         // Those who are seen at once are few where nobody is waited for.
         let has_no_crowd = crowd < 2 && self.state == State::default();
         if is_early || self.is_blind || has_no_crowd {
-            return;
+            return false;
         }
+        let was = self.portion();
         let Some(times) = times() else {
             *self = Portions { is_blind: true, ..Portions::default() };
-            return;
+            return was.0 != Portion::All;
         };
         let served = std::mem::take(&mut self.served);
-        let Some((begin, before)) = self.since.replace((now, times)) else { return };
+        let Some((begin, before)) = self.since.replace((now, times)) else { return false };
         let took = now.saturating_sub(begin);
-        if took <= Self::LOOK_MAX && served > 0 {
-            self.decide(Found { commits: served, seconds: took.as_secs_f64() }, crowd, times.idle_since(before));
+        match took <= Self::LOOK_MAX && served > 0 {
+            true => {
+                self.decide(Found { commits: served, seconds: took.as_secs_f64() }, crowd, times.idle_since(before))
+            }
+            // Those who come now need not be those who came before.
+            false => self.state = State::default(),
         }
+        self.portion() != was
     }
 
     fn decide(&mut self, found_now: Found, crowd: usize, idle_now: f64) {
-        let was = self.portion().0;
         self.state = match self.state {
-            _ if was != Portion::All && idle_now < Self::IDLE_MIN_OF_PARTS => State::default(),
             State::Calm { idle } if crowd >= Self::CROWD_MIN && idle_now >= Self::IDLE_MIN => {
                 match idle + 1 < Self::IDLE_LOOKS {
                     true => State::Calm { idle: idle + 1 },

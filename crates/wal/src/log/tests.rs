@@ -241,11 +241,11 @@ fn comes(fs: &Arc<FaultFs>, within: Duration, mut is_so: impl FnMut() -> bool) -
     is_so()
 }
 
-/// A log of two files of 4 MiB, the first of which has a little less than is asked for in such commits.
-fn log_with(fs: &Arc<FaultFs>, bytes: u64, payload: &[u8]) -> Arc<Log> {
-    let config = LogConfig { file_bytes: 4 << 20, ..config() };
+/// A log with files of a size, the first of which has so many bytes, or little more, in such commits. The next one is there.
+fn log_with(fs: &Arc<FaultFs>, file_bytes: u64, bytes: u64, payload: &[u8]) -> Arc<Log> {
+    let config = LogConfig { file_bytes, ..config() };
     let log = Log::open(fs.os(), config, Epoch(1), Lsn(0), Box::new(|_| {})).unwrap();
-    assert!(comes(fs, Duration::from_secs(5), || fs.written(&path_of(2)).is_some()));
+    assert!(comes(fs, Duration::from_secs(5), || log.shared.state.lock().blank.is_some()));
     while log.end().0 < bytes {
         commit(&log, payload);
     }
@@ -255,7 +255,7 @@ fn log_with(fs: &Arc<FaultFs>, bytes: u64, payload: &[u8]) -> Arc<Log> {
 #[test]
 fn zeros_come_before_small_syncs() {
     let fs = FaultFs::new();
-    let log = log_with(&fs, 1 << 20, b"small");
+    let log = log_with(&fs, 4 << 20, 1 << 20, b"small");
     assert!(comes(&fs, Duration::from_secs(5), || fs.written(&path_of(2)) == Some(4 << 20)));
     // On into the second file, over the zeros.
     let mut commits = payloads(&fs.after_power_cut()).len();
@@ -276,23 +276,64 @@ fn zeros_come_before_small_syncs() {
 #[test]
 fn no_zeros_before_large_syncs() {
     let fs = FaultFs::new();
-    let _log = log_with(&fs, 3 << 20, &[7; 100_000]);
+    let _log = log_with(&fs, 64 << 20, 20 << 20, &[7; 100_000]);
     assert!(!comes(&fs, Duration::from_millis(200), || fs.written(&path_of(2)) != Some(4096)));
-    assert!(zeros::pay(100 * (64 << 10) - 100, 100), "small ones");
-    assert!(!zeros::pay(100 * (64 << 10), 100), "large ones");
-    assert!(!zeros::pay(10 * 4096, 10), "too few to tell");
+    assert_eq!(zeros::pay(100 * (64 << 10) - 100, 100), Some(true));
+    assert_eq!(zeros::pay(100 * (64 << 10), 100), Some(false));
+    assert_eq!(zeros::pay(10 * 4096, 10), None, "too few to tell");
 }
 
 #[test]
 fn zeros_that_cannot_be_synced_stop_the_log() {
     let fs = FaultFs::new();
-    let log = log_with(&fs, 480 << 10, b"small");
+    let log = log_with(&fs, 4 << 20, 480 << 10, b"small");
     fs.faults.fail_syncs.store(true, Ordering::SeqCst);
     // Nobody waits for it, so that only zeros are synced.
     log.append(&[&[1; 100_000]]).unwrap();
     assert!(comes(&fs, Duration::from_secs(5), || log.stopped().is_some()));
     let error = log.stopped().unwrap().to_string();
     assert!(error.contains("zeros") && error.contains("injected sync error"), "{error}");
+}
+
+/// Zeros are being written when the log comes to the file.
+#[test]
+fn no_zeros_over_records() {
+    let fs = FaultFs::new();
+    fs.faults.hold_zeros.store(true, Ordering::SeqCst);
+    let log = log_with(&fs, 4 << 20, 1 << 20, b"small");
+    assert!(comes(&fs, Duration::from_secs(5), || fs.faults.holds_zeros.load(Ordering::SeqCst)));
+    let mut last = log.append(&[&[8; 60_000]]).unwrap();
+    while last.end.0 < 6 << 20 {
+        last = log.append(&[&[8; 60_000]]).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| log.wait_durable_blocking(last.end).unwrap());
+        // What can be written is written.
+        let file_is_full = comes(&fs, Duration::from_secs(5), || log.durable().0 > 3 << 20);
+        let is_early = comes(&fs, Duration::from_millis(50), || log.durable() >= last.end);
+        fs.faults.hold_zeros.store(false, Ordering::SeqCst);
+        assert!(file_is_full && !is_early, "{file_is_full} {is_early}");
+        waits.join().unwrap();
+    });
+    log.close().unwrap();
+    let (records, end) = read(&fs.after_power_cut());
+    assert!(end.end >= last.end, "{} of {}", end.end, last.end);
+    assert!(records.iter().all(|(_, payload)| payload == b"small" || *payload == [8; 60_000]));
+}
+
+#[test]
+fn a_file_whose_zeros_cannot_be_synced_is_not_written_to() {
+    let fs = FaultFs::new();
+    let file = fs.os().fs.open(&path_of(1), OpenMode::CreateNew).unwrap();
+    file.allocate(4 << 20).unwrap();
+    let mut blank = Blank::new(file, 4 << 20);
+    let begun = blank.begun();
+    assert!(blank.write_piece().unwrap());
+    fs.faults.fail_syncs.store(true, Ordering::SeqCst);
+    assert!(blank.write_piece().is_err());
+    fs.faults.fail_syncs.store(false, Ordering::SeqCst);
+    assert!(begun.begin().is_err());
+    assert!(!blank.write_piece().unwrap());
 }
 
 #[test]
@@ -302,7 +343,7 @@ fn no_zeros_over_what_has_begun() {
     file.allocate(4 << 20).unwrap();
     let mut blank = Blank::new(file.clone(), 4 << 20);
     assert!(blank.write_piece().unwrap());
-    blank.begun().begin();
+    blank.begun().begin().unwrap();
     file.write_at(&[1; 4096], 4096 + (512 << 10)).unwrap();
     assert!(!blank.write_piece().unwrap());
     assert!(fs.bytes(&path_of(1))[4096 + (512 << 10)..][..4096].iter().all(|byte| *byte == 1));

@@ -84,11 +84,10 @@ fn a_choice_ends() {
     // Others have come.
     watch.rates = [3000, 3500, 4200];
     assert_eq!(watch.choice(), Portion::Nobody);
-    watch.looks(3).idle = 0.01;
-    assert_eq!(watch.looks(1).portions.state, State::default(), "there is something else to do");
-    watch.idle = 0.3;
-    watch.looks(Portions::IDLE_LOOKS + 1).idle = 0.0;
-    assert_eq!(watch.looks(1).portions.state, State::default(), "in the midst of a trial, too");
+    // There is something else to do.
+    watch.idle = 0.01;
+    watch.looks(Portions::STAY);
+    assert_eq!(watch.looks(100).portions.state, State::default());
 }
 
 #[test]
@@ -114,14 +113,14 @@ fn all_stay_for_longer_each_time() {
 }
 
 #[test]
-fn a_pause_says_nothing() {
+fn a_pause_ends_what_was() {
     let mut watch = Watch::new(0.3, [3000, 3500, 3200]);
     watch.looks(Portions::IDLE_LOOKS + 4);
-    let state = watch.portions.state;
+    assert_eq!(watch.portion(), Portion::Half);
     watch.now += Duration::from_secs(1);
     let times = ProcessorTimes { idle: watch.times.idle + 4000, all: watch.times.all + 4000 };
-    watch.portions.look(watch.now, 7, 16, || Some(times));
-    assert_eq!((watch.portions.state, watch.portions.served), (state, 0));
+    assert!(watch.portions.look(watch.now, 7, 16, || Some(times)), "another portion");
+    assert_eq!((watch.portions.state, watch.portions.served), (State::default(), 0));
 }
 
 #[test]
