@@ -12,18 +12,13 @@
 //! all: there the writer gathers for several times the time of a sync ([`FULL_SYNCS`]; docs/decisions/0023). If
 //! nobody came, that is left out for 1, 2, 4, ... flushes, too.
 //!
-//! While a sync runs for all, nobody works. Where that leaves processors idle, the writer tries whether more gets done if it
-//! waits for half of them, or for nobody ([`portions`]; docs/decisions/0031).
+//! To wait for only a part of them, so that some work while others' sync runs, gained nothing (docs/decisions/0031).
 
 use crate::log::{Shared, State, WriterState};
 use crate::writer::EAGER_BYTES;
-use basalt_sched::os::Load;
 use parking_lot::MutexGuard;
-use portions::Portions;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-mod portions;
 
 const SKIP_MAX: u32 = 64;
 /// Where processors are busy and others may come, the next sync begins at the latest so many times the time of one, or
@@ -114,7 +109,6 @@ pub struct Gather {
     /// Of gathering, and of gathering where processors are busy.
     backoff: Backoff,
     full_backoff: Backoff,
-    portions: Portions,
 }
 
 impl Gather {
@@ -132,7 +126,7 @@ impl Gather {
         let waiting = shared.waiters.count();
         let after = |wait: Duration| self.sync_end + wait;
         let gather_max = shared.config.gather_max;
-        let crowd = self.portions.part_of(self.seen_of_late).min(FULL_ENOUGH);
+        let crowd = self.seen_of_late.min(FULL_ENOUGH);
         if crowd > 1 && waiting < crowd && self.full_backoff.is_over() {
             let most = gather_max.min(self.sync_latency.saturating_mul(FULL_SYNCS));
             if let Some(waited) = gather_while_full(crowd, [after(most / 2), after(most)], shared, state) {
@@ -144,7 +138,7 @@ impl Gather {
                 return;
             }
         }
-        let target = self.portions.part_of(self.seen_at_once);
+        let target = self.seen_at_once;
         if target <= 1 || waiting >= target || !self.backoff.is_over() {
             return;
         }
@@ -156,15 +150,10 @@ impl Gather {
     }
 
     /// At the end of a sync, how many waited and how many of them it served. Of a crowd before, most may come again.
-    pub fn saw(&mut self, waiting: usize, served: usize, load: &dyn Load) {
+    pub fn saw(&mut self, waiting: usize, served: usize) {
         let at_once = waiting.max(served);
         self.seen_at_once = at_once;
         self.seen_of_late = at_once.max(self.seen_of_late - self.seen_of_late.div_ceil(8));
-        if self.portions.look(self.sync_end, served, self.seen_of_late, || load.times()) {
-            // What did not pay for one portion says nothing of the other.
-            self.backoff = Backoff::default();
-            self.full_backoff = Backoff::default();
-        }
     }
 
     /// A gathering pays if those who came save more time (a sync each) than the others lost.

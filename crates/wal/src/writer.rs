@@ -159,5 +159,5 @@ fn announce(shared: &Shared, durable: u64, latency: Duration, gather: &mut Gathe
     let waiting = shared.waiters.count();
     let served = shared.waiters.wake_up_to(durable);
     counters.commits.fetch_add(served as u64, Ordering::Relaxed);
-    gather.saw(waiting, served, &*shared.os.load);
+    gather.saw(waiting, served);
 }
