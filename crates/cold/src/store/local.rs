@@ -5,6 +5,9 @@
 //! file is dropped. What an earlier start left in `tmp/` is removed when the store is opened; whoever opens
 //! it holds the data directory's lock.
 //!
+//! A large file is written out piece by piece, and its room is given back piece by piece: whoever syncs another file of the
+//! same device, as the log does for every commit, need not wait for all of it (docs/decisions/0033).
+//!
 //! E-tags are taken from content, for objects of up to [`E_TAG_BYTES_MAX`]; larger ones have none and cannot
 //! be updated conditionally. Modification times are not kept (1970).
 
@@ -29,6 +32,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const E_TAG_BYTES_MAX: u64 = 1 << 20;
 const OPEN_FILES_MAX: usize = 512;
+/// Written to the system before it is written out to the device. No more than two such pieces are on their way.
+const WRITE_OUT_BYTES: u64 = 1 << 20;
 const TMP: &str = "tmp";
 
 #[derive(Clone)]
@@ -131,7 +136,17 @@ impl Inner {
             let serial = self.next_temporary.fetch_add(1, Ordering::Relaxed);
             let path = self.root.join(TMP).join(format!("{serial:016x}"));
             match self.fs.open(&path, OpenMode::CreateNew) {
-                Ok(file) => return Ok(Temporary { store: self.clone(), path, file, bytes: 0, published: false }),
+                Ok(file) => {
+                    return Ok(Temporary {
+                        store: self.clone(),
+                        path,
+                        file,
+                        bytes: 0,
+                        written_out: 0,
+                        begun: 0,
+                        published: false,
+                    });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(failed(&Path::from(TMP), error)),
             }
@@ -164,12 +179,19 @@ impl Inner {
         }
     }
 
+    /// The file has no readers any more. First its name goes, durably, and then what it holds.
     fn remove(&self, location: &Path) -> Result<()> {
         let path = self.file_path(location);
         self.open_files.lock().remove(location);
+        // Who may remove a file need not be able to open it.
+        let file = self.fs.open(&path, OpenMode::Write).ok();
         self.fs.remove(&path).map_err(|error| failed(location, error))?;
         let dir = path.parent().expect("a file is below the root");
-        self.fs.sync_dir(dir).map_err(|error| failed(location, error))
+        self.fs.sync_dir(dir).map_err(|error| failed(location, error))?;
+        if let Some(file) = file {
+            give_back(&*file, &path);
+        }
+        Ok(())
     }
 
     fn list(&self, prefix: Option<&Path>) -> Result<Vec<ObjectMeta>> {
@@ -193,6 +215,13 @@ impl Inner {
         }
         found.sort_by(|a, b| a.location.cmp(&b.location));
         Ok(found)
+    }
+}
+
+/// What is left is given back when the last one closes the file.
+fn give_back(file: &dyn File, path: &std::path::Path) {
+    if let Err(error) = file.give_back() {
+        tracing::debug!(path = %path.display(), %error, "a removed file gives back its room at once");
     }
 }
 
@@ -227,14 +256,24 @@ struct Temporary {
     path: PathBuf,
     file: Arc<dyn File>,
     bytes: u64,
+    /// How far it is written out to the device, and how far that has begun.
+    written_out: u64,
+    begun: u64,
     published: bool,
 }
 
 impl Temporary {
     fn append(&mut self, payload: &PutPayload) -> io::Result<()> {
-        for bytes in payload {
-            self.file.write_at(bytes, self.bytes)?;
-            self.bytes += bytes.len() as u64;
+        for piece in payload.into_iter().flat_map(|bytes| bytes.chunks(WRITE_OUT_BYTES as usize)) {
+            self.file.write_at(piece, self.bytes)?;
+            self.bytes += piece.len() as u64;
+            // Whole pieces: a page is not written twice.
+            let whole = self.bytes - self.bytes % WRITE_OUT_BYTES;
+            if whole > self.begun {
+                self.file.begin_write_out(self.begun, whole - self.begun)?;
+                self.file.write_out(self.written_out, self.begun - self.written_out)?;
+                (self.written_out, self.begun) = (self.begun, whole);
+            }
         }
         Ok(())
     }
@@ -262,8 +301,9 @@ impl Drop for Temporary {
         if self.published {
             return;
         }
-        if let Err(error) = self.store.fs.remove(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "a temporary file was left behind");
+        match self.store.fs.remove(&self.path) {
+            Ok(()) => give_back(&*self.file, &self.path),
+            Err(error) => tracing::warn!(path = %self.path.display(), %error, "a temporary file was left behind"),
         }
     }
 }

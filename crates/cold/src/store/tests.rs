@@ -3,6 +3,7 @@ use basalt_sched::os::real::RealFs;
 use basalt_sched::os::{DirEntry, File, FileSystem, OpenMode};
 use basalt_types::Epoch;
 use object_store::{PutMode, PutOptions, UpdateVersion};
+use parking_lot::Mutex;
 use std::io;
 
 fn local() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
@@ -84,12 +85,24 @@ fn opening_a_store_removes_unfinished_writes_of_an_earlier_start() {
     assert_eq!(dir.path().join("tmp").read_dir().unwrap().count(), 0);
 }
 
-/// The real file system, except that syncing a file fails.
-struct FailingSync;
+/// An otherwise real file system.
+#[derive(Clone)]
+enum Odd {
+    FailsSync,
+    FailsWriteOut,
+    /// Nothing can be opened to be written that is there.
+    RefusesOpen,
+    /// Notes what is written out.
+    Notes(Arc<Mutex<Vec<(u64, u64)>>>),
+}
 
-struct FailingFile(Arc<dyn File>);
+struct OddFile(Arc<dyn File>, Odd);
 
-impl File for FailingFile {
+fn gone() -> io::Result<()> {
+    Err(io::Error::other("the disk is gone"))
+}
+
+impl File for OddFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(buf, offset)
     }
@@ -106,13 +119,30 @@ impl File for FailingFile {
         self.0.allocate(len)
     }
     fn sync(&self) -> io::Result<()> {
-        Err(io::Error::other("the disk is gone"))
+        if matches!(self.1, Odd::FailsSync) { gone() } else { self.0.sync() }
+    }
+    fn begin_write_out(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.0.begin_write_out(offset, bytes)
+    }
+    fn write_out(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        match &self.1 {
+            Odd::FailsWriteOut if bytes > 0 => return gone(),
+            Odd::Notes(noted) if bytes > 0 => noted.lock().push((offset, bytes)),
+            _ => {}
+        }
+        self.0.write_out(offset, bytes)
+    }
+    fn give_back(&self) -> io::Result<()> {
+        self.0.give_back()
     }
 }
 
-impl FileSystem for FailingSync {
+impl FileSystem for Odd {
     fn open(&self, path: &std::path::Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(FailingFile(RealFs.open(path, mode)?)))
+        if matches!((self, mode), (Odd::RefusesOpen, OpenMode::Write)) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(Arc::new(OddFile(RealFs.open(path, mode)?, self.clone())))
     }
     fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> io::Result<()> {
         RealFs.rename(from, to)
@@ -140,7 +170,7 @@ impl FileSystem for FailingSync {
 #[test]
 fn a_failed_sync_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
-    let files = Files::new(Arc::new(LocalStore::open(Arc::new(FailingSync), dir.path()).unwrap()));
+    let files = Files::new(Arc::new(LocalStore::open(Arc::new(Odd::FailsSync), dir.path()).unwrap()));
     let mut sink = files.create(id(1), FileKind::Row).unwrap();
     sink.write(b"content").unwrap();
     let error = sink.finish().unwrap_err().to_string();
@@ -148,4 +178,70 @@ fn a_failed_sync_leaves_no_file() {
     assert!(files.put(&Path::from("root"), vec![1]).is_err());
     assert_eq!(files.list().unwrap(), []);
     assert_eq!(dir.path().join("tmp").read_dir().unwrap().count(), 0);
+}
+
+fn files_on(fs: Odd) -> (tempfile::TempDir, Files) {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Files::new(Arc::new(LocalStore::open(Arc::new(fs), dir.path()).unwrap()));
+    (dir, files)
+}
+
+fn written(files: &Files, content: &[u8]) -> crate::Result<u64> {
+    let mut sink = files.create(id(1), FileKind::Row)?;
+    for piece in content.chunks(777_777) {
+        sink.write(piece)?;
+    }
+    sink.finish()
+}
+
+/// The system tells of a page that it could not write to whoever asks first: that was not the sync.
+#[test]
+fn a_piece_that_cannot_be_written_out_leaves_no_file() {
+    let (dir, files) = files_on(Odd::FailsWriteOut);
+    assert!(written(&files, &vec![7; 2 << 20]).is_err());
+    assert_eq!((files.list().unwrap(), dir.path().join("tmp").read_dir().unwrap().count()), (vec![], 0));
+    // The last piece, and what is less than one, are left to the sync.
+    assert!(written(&files, &vec![7; (2 << 20) - 1]).is_ok());
+}
+
+#[test]
+fn a_large_file_is_written_out_by_pieces_in_turn() {
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let (dir, files) = files_on(Odd::Notes(noted.clone()));
+    // Parts of 8 MiB, and pieces that do not end where these do.
+    let content: Vec<u8> = (0..(20 << 20) + 12_345u32).map(|i| (i / 7) as u8).collect();
+    written(&files, &content).unwrap();
+    assert!(RealFs.read(&dir.path().join("files/00000003-00000001.row")).unwrap() == content);
+    let mut end = 0;
+    for (offset, bytes) in noted.lock().iter() {
+        assert!(*offset == end && (1..=2 << 20).contains(bytes), "{offset} {bytes} behind {end}");
+        end += bytes;
+    }
+    assert!(end >= 18 << 20, "{end}");
+}
+
+#[test]
+fn a_removed_file_gives_back_its_room_unless_it_has_another_name() {
+    let (dir, store) = local();
+    let files = Files::new(store);
+    let path = dir.path().join("files/00000003-00000001.row");
+    for has_other_name in [false, true] {
+        written(&files, &vec![7; 20 << 20]).unwrap();
+        if has_other_name {
+            std::fs::hard_link(&path, dir.path().join("copy")).unwrap();
+        }
+        let still_open = RealFs.open(&path, OpenMode::Read).unwrap();
+        files.delete(id(1), FileKind::Row).unwrap();
+        assert!(!path.exists());
+        let left = still_open.len().unwrap();
+        assert_eq!(left, if has_other_name { 20 << 20 } else { 8 << 20 });
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_to_be_written_is_removed() {
+    let (dir, files) = files_on(Odd::RefusesOpen);
+    written(&files, &[7; 100]).unwrap();
+    files.delete(id(1), FileKind::Row).unwrap();
+    assert!(!dir.path().join("files/00000003-00000001.row").exists());
 }

@@ -29,11 +29,11 @@ pub(crate) fn pick((packed, ahead): (&[u8], Ahead<'_>), width: u8, rows: &[u32],
 }
 
 fn gather(words: &[[u8; 4]], width: u32, rows: &[u32], out: &mut [u32]) {
+    let last = rows.iter().fold(0, |last, row| last.max(*row)) as usize;
+    // The words of a block end with those of its last row.
+    assert!(last / super::BLOCK < words.len() / (width as usize * LANES_32), "row {last}");
     #[cfg(target_arch = "x86_64")]
     if machine() == Machine::Avx512 && i32::try_from(words.len()).is_ok() {
-        let last = rows.iter().fold(0, |last, row| last.max(*row)) as usize;
-        // The words of a block end with those of its last row.
-        assert!(last / super::BLOCK < words.len() / (width as usize * LANES_32), "row {last}");
         // SAFETY: the machine has these instructions, and all rows lie in blocks that are here as a whole.
         #[allow(unsafe_code)]
         return unsafe { gather_sixteens(words, width, rows, out) };
