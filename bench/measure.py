@@ -67,7 +67,7 @@ def arguments():
     parser.add_argument("--rows", type=int, help="rows of a suite's largest table [default: each suite's own, 1 to 4 million; quick: fewer]")
     parser.add_argument("--peers", nargs="*", choices=suites.PEERS, default=["duckdb", "hyper"], help="of the suites [default: duckdb, and hyper where it is installed]")
     parser.add_argument("--insert-clients", type=int, default=16, help="of inserts and paced [default: 16]")
-    parser.add_argument("--paced-seconds", type=int, help="length of paced and snapshot [default: 600; quick: 60]")
+    parser.add_argument("--paced-seconds", type=int, help="length of paced, and of all rounds with a snapshot [default: 600; quick: 60]")
     parser.add_argument("--scale-factor", type=float, help="of TPC-H for size, tpch, mixed, first-runs and memory-beside-peers [default: 1; quick: 0.1]")
     parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory and memory-limit [default: 10]")
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")

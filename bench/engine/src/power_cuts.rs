@@ -111,7 +111,8 @@ fn create(engine: &Arc<Engine>, mode: Mode, rng: &mut Rng) -> Result<Tables> {
     // In an order that the seed determines.
     for (name, _) in basalt_bench::tpcc::tables::TABLES {
         let Table { def, key, key_index } = &*tables[name];
-        let mut def = (**def).clone();
+        // The committed one: that is what a changed definition has to come from.
+        let mut def = (*txn.catalog().tables[&def.id]).clone();
         let orientation = *rng.pick(&["column", "row", "row,column"]);
         def.options = vec![("orientation".to_string(), orientation.to_string())];
         let def = Arc::new(def);

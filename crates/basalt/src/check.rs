@@ -25,6 +25,11 @@ pub fn run(args: CheckArgs) -> Result<()> {
     for name in &report.unlisted {
         println!("unlisted      {name}");
     }
+    if !report.unlisted.is_empty() {
+        println!(
+            "              (files in no checkpoint do no harm: the log names them, or the next start removes them)"
+        );
+    }
     for problem in &report.problems {
         println!("PROBLEM       {problem}");
     }

@@ -53,11 +53,12 @@ pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use statistics::ColumnStatistics;
 pub use tablet::Undisturbed;
 pub use txn::{
-    Consequence, CurrentRow, FoundRow, Inserted, Isolation, LargeUpdate, Locked, Savepoint, Txn, TxnOptions,
+    Consequence, CurrentRow, FoundRow, Inserted, Isolation, LargeUpdate, Locked, Position, Savepoint, Txn, TxnOptions,
 };
 pub use validation::ReadSet;
 
 pub use basalt_cold::blocks_brought;
+pub use basalt_meta::Error as CatalogError;
 pub use basalt_meta::{
     Catalog, CatalogEdit, CheckOption, CommentKey, Database, FileKind, Membership, Namespace, Role, RoleSetting,
     SequenceDef, SequenceOwner, SequenceValue, TypeDef, TypeKind, TypeUser, ViewDef, catalog, privilege,

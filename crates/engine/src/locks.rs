@@ -185,10 +185,25 @@ struct Waiter {
     wake: oneshot::Sender<Result<()>>,
 }
 
+/// What an owner holds, in the order in which it was taken.
+#[derive(Default)]
+struct Held {
+    objects: Vec<Object>,
+    /// What was taken more strongly later, with the mode before.
+    upgrades: Vec<(Object, Mode)>,
+}
+
+/// How much an owner had taken at some time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LockPosition {
+    objects: usize,
+    upgrades: usize,
+}
+
 #[derive(Default)]
 struct Table {
     entries: HashMap<Object, Entry, ahash::RandomState>,
-    held: HashMap<Owner, Vec<Object>, ahash::RandomState>,
+    held: HashMap<Owner, Held, ahash::RandomState>,
     /// What each waiting owner waits for: an owner waits for one thing at a time.
     waiting: HashMap<Owner, Object, ahash::RandomState>,
     held_count: usize,
@@ -336,8 +351,8 @@ impl Locks {
         let mut from = 0;
         loop {
             let table = self.table.lock();
-            // An owner's locks only grow in number, until all go at once: the one that may go by itself is the last.
-            let Some(chunk) = table.held.get(&owner).and_then(|held| held.get(from..)) else { return };
+            // An owner's locks keep their places until all go at once: those that go before were taken last.
+            let Some(chunk) = table.held.get(&owner).and_then(|held| held.objects.get(from..)) else { return };
             let chunk = &chunk[..chunk.len().min(CHUNK_LOCKS)];
             look(&table, chunk);
             from += chunk.len();
@@ -365,16 +380,53 @@ impl Locks {
     pub fn release(&self, owner: Owner, object: &Object) {
         let mut table = self.table.lock();
         let Some(held) = table.held.get_mut(&owner) else { return };
-        let Some(at) = held.iter().rposition(|held| held == object) else { return };
-        held.remove(at);
-        if held.is_empty() {
+        let Some(at) = held.objects.iter().rposition(|held| held == object) else { return };
+        held.objects.remove(at);
+        if held.objects.is_empty() {
             table.held.remove(&owner);
         }
-        table.held_count -= 1;
-        if let Some(entry) = table.entries.get_mut(object) {
-            entry.holders.retain(|(holder, _)| *holder != owner);
+        table.give_back(owner, object);
+    }
+
+    /// How much an owner has taken so far.
+    pub fn position(&self, owner: Owner) -> LockPosition {
+        let table = self.table.lock();
+        table.held.get(&owner).map_or(LockPosition::default(), |held| LockPosition {
+            objects: held.objects.len(),
+            upgrades: held.upgrades.len(),
+        })
+    }
+
+    /// Gives back what an owner has taken since, and holds what it has taken more strongly as it did before. Waiters are
+    /// granted in order. What stands for the owner itself stays; and whoever has had a table alone stays counted.
+    pub fn release_since(&self, owner: Owner, position: LockPosition) {
+        let mut kept = Vec::new();
+        loop {
+            let mut table = self.table.lock();
+            let Some(held) = table.held.get_mut(&owner) else { return };
+            let from = held.objects.len().saturating_sub(CHUNK_LOCKS).max(position.objects);
+            if from >= held.objects.len() {
+                held.objects.append(&mut kept);
+                break;
+            }
+            for object in held.objects.split_off(from) {
+                match object {
+                    Object::Table(_) | Object::Row(..) => table.give_back(owner, &object),
+                    Object::Txn(_) | Object::Owner(_) => kept.push(object),
+                }
+            }
         }
-        table.serve(object);
+        loop {
+            let mut table = self.table.lock();
+            let Some(held) = table.held.get_mut(&owner) else { return };
+            let from = held.upgrades.len().saturating_sub(CHUNK_LOCKS).max(position.upgrades);
+            if from >= held.upgrades.len() {
+                return;
+            }
+            for (object, before) in held.upgrades.split_off(from).into_iter().rev() {
+                table.weaken(owner, &object, before);
+            }
+        }
     }
 
     /// Lets go of everything; waiters are granted in order. Others take and release locks in between.
@@ -387,15 +439,9 @@ impl Locks {
             table.held.remove(&owner)
         };
         let Some(held) = held else { return };
-        for chunk in held.chunks(CHUNK_LOCKS) {
+        for chunk in held.objects.chunks(CHUNK_LOCKS) {
             let mut table = self.table.lock();
-            table.held_count -= chunk.len();
-            for object in chunk {
-                if let Some(entry) = table.entries.get_mut(object) {
-                    entry.holders.retain(|(holder, _)| *holder != owner);
-                }
-                table.serve(object);
-            }
+            chunk.iter().for_each(|object| table.give_back(owner, object));
         }
     }
 
@@ -403,14 +449,9 @@ impl Locks {
     pub fn release_all_but_tables(&self, owner: Owner) {
         let mut table = self.table.lock();
         let Some(held) = table.held.get_mut(&owner) else { return };
-        let gone: Vec<Object> = held.extract_if(.., |object| !matches!(object, Object::Table(_))).collect();
-        table.held_count -= gone.len();
-        for object in gone {
-            if let Some(entry) = table.entries.get_mut(&object) {
-                entry.holders.retain(|(holder, _)| *holder != owner);
-            }
-            table.serve(&object);
-        }
+        held.upgrades.clear();
+        let gone: Vec<Object> = held.objects.extract_if(.., |object| !matches!(object, Object::Table(_))).collect();
+        gone.iter().for_each(|object| table.give_back(owner, object));
     }
 
     /// Who, other than `owner`, holds a lock that does not go with `mode`.
@@ -453,7 +494,7 @@ impl Locks {
     }
 
     pub fn held_by(&self, owner: Owner) -> usize {
-        self.table.lock().held.get(&owner).map_or(0, Vec::len)
+        self.table.lock().held.get(&owner).map_or(0, |held| held.objects.len())
     }
 
     pub fn waiting_count(&self) -> usize {
@@ -475,7 +516,8 @@ impl Table {
             if blocked {
                 return Ok(Grant::Blocked);
             }
-            *held = held.with(mode);
+            let before = std::mem::replace(held, held.with(mode));
+            self.held.entry(owner).or_default().upgrades.push((object.clone(), before));
             return Ok(Grant::Held);
         }
         let behind = entry.queue.iter().any(|waiter| waiter.mode.conflicts_with(mode));
@@ -489,9 +531,27 @@ impl Table {
             return Err(Error::TooManyLocks { limit: held_max });
         }
         entry.holders.push((owner, mode));
-        self.held.entry(owner).or_default().push(object.clone());
+        self.held.entry(owner).or_default().objects.push(object.clone());
         self.held_count += 1;
         Ok(Grant::First)
+    }
+
+    /// An owner holds this no more, and has taken it off its list.
+    fn give_back(&mut self, owner: Owner, object: &Object) {
+        self.held_count -= 1;
+        if let Some(entry) = self.entries.get_mut(object) {
+            entry.holders.retain(|(holder, _)| *holder != owner);
+        }
+        self.serve(object);
+    }
+
+    /// An owner that still holds this holds it in the mode that it had before.
+    fn weaken(&mut self, owner: Owner, object: &Object, before: Mode) {
+        let Some(entry) = self.entries.get_mut(object) else { return };
+        if let Some((_, held)) = entry.holders.iter_mut().find(|(holder, _)| *holder == owner) {
+            *held = before;
+            self.serve(object);
+        }
     }
 
     /// Has an owner hold the lock that stands for it, if it holds anything.
@@ -500,7 +560,7 @@ impl Table {
         let entry = self.entries.entry(object.clone()).or_default();
         if !entry.holders.iter().any(|(holder, _)| *holder == owner) {
             entry.holders.push((owner, Mode::RUNNING));
-            held.push(object.clone());
+            held.objects.push(object.clone());
             self.held_count += 1;
         }
     }
@@ -585,10 +645,13 @@ impl Table {
                 continue;
             }
             match entry.holders.iter_mut().find(|(holder, _)| *holder == owner) {
-                Some((_, held)) => *held = held.with(mode),
+                Some((_, held)) => {
+                    let before = std::mem::replace(held, held.with(mode));
+                    self.held.entry(owner).or_default().upgrades.push((object.clone(), before));
+                }
                 None => {
                     entry.holders.push((owner, mode));
-                    self.held.entry(owner).or_default().push(object.clone());
+                    self.held.entry(owner).or_default().objects.push(object.clone());
                     self.held_count += 1;
                 }
             }

@@ -22,6 +22,7 @@ mod moves;
 mod orientation;
 mod protocols;
 mod read_ahead;
+mod savepoints;
 mod sequences;
 mod serializable;
 mod statistics;
@@ -107,11 +108,12 @@ impl Fixture {
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
             materialized: None,
+            revision: Revision::NEW,
         });
         let mut txn = self.begin();
         txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).unwrap();
         txn.commit().await.unwrap();
-        table
+        self.engine.catalog().table(table.id).unwrap().clone()
     }
 
     /// Of an engine that has been shut down.

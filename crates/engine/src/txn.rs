@@ -1,7 +1,7 @@
 //! A transaction: snapshot, locks, writes, savepoints, commit.
 //!
 //! Dropping a `Txn` rolls it back. Futures of its methods can be dropped at any await (cancel): a lock
-//! wait leaves its queue, and the statement's earlier changes stay until [`Txn::rollback_to`].
+//! wait leaves its queue, and the statement's earlier changes stay until [`Txn::undo_to`] or [`Txn::rollback_to`].
 //!
 //! Commit, in this order: the commit record is appended in the transaction's turn of the commit order,
 //! which gives the version and decides every row at once; rows, marks and files are restamped; locks go;
@@ -23,8 +23,8 @@ pub use rows::{CurrentRow, Inserted, Locked};
 pub(crate) use rows::{Settled, damaged_row, decode_row, settled};
 pub(crate) use writes::{Change, WriteSet};
 
-use crate::locks::{Mode, Object, Owner};
-use crate::read::ReadContext;
+use crate::locks::{LockPosition, Mode, Object, Owner};
+use crate::read::{KeyRange, ReadContext};
 use crate::record::Edits;
 use crate::tablet::{FileEntry, Tablet};
 use crate::validation::{ReadSet, Running};
@@ -86,12 +86,21 @@ pub struct TxnOptions {
     pub session: i32,
 }
 
-/// A place to roll back to.
+/// A place in a transaction's changes to go back to, with the locks that were taken since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Savepoint {
+pub struct Position {
     changes: usize,
     operations: u64,
     catalog_edits: usize,
+}
+
+/// A user's place to go back to, as if nothing had happened since: locks that were taken since are given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Savepoint {
+    position: Position,
+    locks: LockPosition,
+    /// Of [`Txn::tables`].
+    tables: usize,
 }
 
 pub struct Txn {
@@ -301,8 +310,8 @@ impl Txn {
     pub async fn lock_table(&mut self, table: ObjectId, mode: TableLock, wait: WaitPolicy) -> Result<()> {
         let object = Object::Table(table);
         self.engine.lock(self.owner, &object, Mode::from(mode), wait).await?;
-        if let WaitPolicy::Wait(_) = wait {
-            // Whoever had it may have committed without being published yet: the next snapshot sees it.
+        if matches!(wait, WaitPolicy::Wait(_)) || mode >= TableLock::Share {
+            // Whoever wrote there, or had it, may have committed without being published yet: the next snapshot sees it.
             let last = self.engine.order.take_turn().last();
             self.note_met(last);
         }
@@ -345,7 +354,9 @@ impl Txn {
         self.writer()?;
         // On top of what others have committed by now; if that clashes with earlier edits, commit will say so.
         let all: Vec<CatalogEdit> = self.catalog_edits.iter().chain(&edits).cloned().collect();
-        let next = self.engine.catalog().apply(&all).or_else(|_| self.catalog().apply(&edits))?;
+        let committed = self.engine.catalog();
+        committed.check_current(&edits)?;
+        let next = committed.apply(&all).or_else(|_| self.catalog().apply(&edits))?;
         // Only of the tables edited: another's may be of a table that was dropped since it was seen here.
         let put = edits.iter().flat_map(|edit| match edit {
             CatalogEdit::PutTable(table) => table.stored().collect(),
@@ -362,28 +373,47 @@ impl Txn {
         Ok(())
     }
 
-    pub fn savepoint(&mut self) -> Savepoint {
+    /// Where changes are now: of a statement that may begin again.
+    pub fn position(&mut self) -> Position {
         self.marking.clear();
-        Savepoint { changes: self.writes.len(), operations: self.operations, catalog_edits: self.catalog_edits.len() }
+        Position { changes: self.writes.len(), operations: self.operations, catalog_edits: self.catalog_edits.len() }
     }
 
-    /// Undoes everything since the savepoint, which stays usable. Locks taken since are kept.
+    pub fn savepoint(&mut self) -> Savepoint {
+        let (locks, tables) = (self.engine.locks.position(self.owner), self.tables.len());
+        Savepoint { position: self.position(), locks, tables }
+    }
+
+    /// Undoes everything since the savepoint, which stays usable, and gives back the locks taken since, unless the
+    /// transaction is SERIALIZABLE (`docs/decisions/0034-savepoints-and-locks.md`).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.undo_to(savepoint.position)?;
+        // What SERIALIZABLE has seen under its locks is not noted as read: they keep it so to the end.
+        if self.running.is_none() {
+            self.tables.truncate(savepoint.tables);
+            self.engine.locks.release_since(self.owner, savepoint.locks);
+        }
+        Ok(())
+    }
+
+    /// Undoes everything since the position, which stays usable. Locks taken since are kept.
+    pub fn undo_to(&mut self, position: Position) -> Result<()> {
         self.consequences.clear();
         self.marking.clear();
         let Some(id) = self.id else { return Ok(()) };
-        if self.operations > savepoint.operations {
+        if self.operations > position.operations {
             let mut record = Vec::new();
-            crate::record::void(&mut record, id, savepoint.operations);
+            crate::record::void(&mut record, id, position.operations);
             self.engine.append(&record)?;
-            self.operations = savepoint.operations;
+            self.operations = position.operations;
         }
-        let undone = self.writes.split_off(savepoint.changes);
+        let undone = self.writes.split_off(position.changes);
+        self.note_undone(&undone);
         let engine = self.engine.clone();
         let _whole = engine.whole("rollback to a savepoint");
         self.engine.undo(id, undone);
-        if self.catalog_edits.len() > savepoint.catalog_edits {
-            let undone = self.catalog_edits.split_off(savepoint.catalog_edits);
+        if self.catalog_edits.len() > position.catalog_edits {
+            let undone = self.catalog_edits.split_off(position.catalog_edits);
             self.own_catalog = match self.catalog_edits.is_empty() {
                 true => None,
                 false => Some(Arc::new(self.engine.catalog().apply(&self.catalog_edits)?)),
@@ -391,6 +421,21 @@ impl Txn {
             self.engine.forget_sequences(sequences_put(&undone), &self.catalog());
         }
         Ok(())
+    }
+
+    /// That keys of a batch were free was seen, and nothing but its files has kept them so.
+    fn note_undone(&self, undone: &[Change]) {
+        let Some(running) = &self.running else { return };
+        for change in undone {
+            if let Change::File { tablet, file, .. } = change
+                && let Some((least, greatest)) = file.data.key_range()
+            {
+                let (from, mut to) = (least.as_bytes().to_vec(), greatest.as_bytes().to_vec());
+                // The least key behind the greatest.
+                to.push(0);
+                running.reads.note_range(tablet.id, KeyRange { from, to: Some(to) });
+            }
+        }
     }
 
     /// Rolls back: changes are undone, locks released. The same as dropping.

@@ -7,7 +7,7 @@ use crate::privilege::{ANY_DATABASE, AclKey, Acls, DefaultKey, ObjectClass, defa
 use crate::{CatalogEdit, Comments, Error, FileKind, Result, Role, RoleSetting, SequenceDef, TypeDef};
 use basalt_types::schema::{ForeignKey, IndexDef, Orientation};
 use basalt_types::usertype::row_type_oid;
-use basalt_types::{Attribute, CompositeDef, ObjectId, TableDef, TabletId, Version};
+use basalt_types::{Attribute, CompositeDef, ObjectId, Revision, TableDef, TabletId, Version};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub struct Database {
     pub id: ObjectId,
     pub name: String,
     pub owner: String,
+    #[serde(skip, default = "Revision::kept")]
+    pub revision: Revision,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub struct Namespace {
     pub name: String,
     pub owner: String,
     pub comment: Option<String>,
+    #[serde(skip, default = "Revision::kept")]
+    pub revision: Revision,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -57,6 +61,8 @@ pub struct ViewDef {
     /// `WITH (…)`, as given.
     #[serde(default)]
     pub options: Vec<(String, String)>,
+    #[serde(skip, default = "Revision::kept")]
+    pub revision: Revision,
 }
 
 impl ViewDef {
@@ -83,6 +89,7 @@ impl ViewDef {
             check_option: CheckOption::None,
             time_modifiers: modifiers.collect(),
             options: Vec::new(),
+            revision: table.revision,
         })
     }
 
@@ -152,14 +159,15 @@ impl Catalog {
     /// `information_schema`, `basalt`.
     pub fn initial() -> Catalog {
         let owner = "basalt".to_string();
-        let database = Database { id: DEFAULT_DATABASE, name: "basalt".into(), owner: owner.clone() };
+        let (name, revision) = ("basalt".into(), Revision::kept());
+        let database = Database { id: DEFAULT_DATABASE, name, owner: owner.clone(), revision };
         let namespaces = [
             (PG_CATALOG, "pg_catalog"),
             (PUBLIC, "public"),
             (INFORMATION_SCHEMA, "information_schema"),
             (BASALT_SCHEMA, "basalt"),
         ];
-        let role = Role { superuser: true, login: true, ..Role::new(SUPERUSER, &owner) };
+        let role = Role { superuser: true, login: true, revision, ..Role::new(SUPERUSER, &owner) };
         let mut catalog = Catalog {
             version: 1,
             committed: Version::ZERO,
@@ -187,6 +195,7 @@ impl Catalog {
                 name: name.into(),
                 owner: owner.clone(),
                 comment: (id == PUBLIC).then(|| "standard public schema".to_string()),
+                revision,
             };
             catalog.namespaces.insert(id, Arc::new(namespace));
         }
@@ -383,15 +392,25 @@ impl Catalog {
     /// The catalog after these edits, one version later. Edits carry whole objects, so applying one
     /// twice gives the same catalog.
     pub fn apply(&self, edits: &[CatalogEdit]) -> Result<Catalog> {
+        let mut next = self.edited(edits)?;
+        next.finish()?;
+        Ok(next)
+    }
+
+    /// The same without what is derived.
+    pub(crate) fn edited(&self, edits: &[CatalogEdit]) -> Result<Catalog> {
         let mut next = self.clone();
         for edit in edits {
             next.apply_one(edit)?;
         }
         next.version += 1;
-        next.index();
-        next.check_names()?;
-        next.check_depth()?;
         Ok(next)
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.index();
+        self.check_names()?;
+        self.check_depth()
     }
 
     /// Two transactions may have made relations of one name side by side: the second to commit loses.

@@ -114,13 +114,20 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<CatalogEdit>> {
 mod tests {
     use super::*;
     use crate::TypeKind;
-    use basalt_types::DataType;
+    use basalt_types::{DataType, Revision};
 
     fn nested(levels: usize) -> CatalogEdit {
         let base = (0..levels).fold(DataType::Int4, |element, _| DataType::Array(Box::new(element)));
         let kind = TypeKind::Domain { base, not_null: false, checks: Vec::new(), default: None, time_modifier: None };
-        let (id, namespace) = (ObjectId(70000), ObjectId(2200));
-        CatalogEdit::PutType(Arc::new(TypeDef { id, namespace, name: "d".into(), owner: "basalt".into(), kind }))
+        let (id, namespace, revision) = (ObjectId(70000), ObjectId(2200), Revision::NEW);
+        CatalogEdit::PutType(Arc::new(TypeDef {
+            id,
+            namespace,
+            name: "d".into(),
+            owner: "basalt".into(),
+            kind,
+            revision,
+        }))
     }
 
     #[test]

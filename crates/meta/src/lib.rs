@@ -13,6 +13,7 @@ pub mod pins;
 pub mod privilege;
 pub mod role;
 pub mod sequence;
+mod succession;
 pub mod txns;
 pub mod types;
 

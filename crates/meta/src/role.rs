@@ -1,6 +1,6 @@
 //! Roles, and settings that come with them and with databases.
 
-use basalt_types::ObjectId;
+use basalt_types::{ObjectId, Revision};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct Role {
     /// Roles that this one is a member of, with or without the right to let others in.
     #[serde(default)]
     pub member_of: Vec<Membership>,
+    #[serde(skip, default = "Revision::kept")]
+    pub revision: Revision,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -64,6 +66,7 @@ impl Role {
             connections_max: -1,
             valid_until_micros: None,
             member_of: Vec::new(),
+            revision: Revision::NEW,
         }
     }
 }

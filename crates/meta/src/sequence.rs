@@ -4,7 +4,7 @@
 //! (`engine::sequence`). What a transaction can take back, RESTART and TRUNCATE … RESTART IDENTITY, names a
 //! new state instead.
 
-use basalt_types::{ColumnId, DataType, ObjectId};
+use basalt_types::{ColumnId, DataType, ObjectId, Revision};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub struct SequenceDef {
     /// What that state was when it was made.
     pub begins: SequenceValue,
     pub comment: Option<String>,
+    #[serde(skip, default = "Revision::kept")]
+    pub revision: Revision,
 }
 
 /// The column that a sequence is dropped with.

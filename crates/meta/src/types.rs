@@ -6,7 +6,9 @@
 use crate::catalog::Catalog;
 use crate::{Error, Result};
 use basalt_types::usertype::{element_oid, table_of_row_type};
-use basalt_types::{Attribute, CompositeDef, DataType, DomainCheck, DomainDef, EnumDef, EnumLabel, ObjectId, TableDef};
+use basalt_types::{
+    Attribute, CompositeDef, DataType, DomainCheck, DomainDef, EnumDef, EnumLabel, ObjectId, Revision, TableDef,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -36,6 +38,8 @@ pub struct TypeDef {
     pub name: String,
     pub owner: String,
     pub kind: TypeKind,
+    #[serde(skip, default = "Revision::kept")]
+    pub revision: Revision,
 }
 
 /// What uses a type.

@@ -219,6 +219,13 @@ impl From<basalt_engine::Error> for SqlError {
             Error::DirectoryInUse { .. } => "55006",
             Error::LogFailed(_) | Error::Io(_) | Error::Directory(_) => "58030",
             Error::ShuttingDown => "57P01",
+            // Made by two transactions side by side: who commits second is told.
+            Error::Catalog(basalt_engine::CatalogError::Exists { what, .. }) => match *what {
+                "relation" => "42P07",
+                "schema" => "42P06",
+                "database" => "42P04",
+                _ => "42710",
+            },
             Error::Catalog(_) | Error::Expression(_) | Error::Internal(_) => match error.kind() {
                 ErrorKind::Conflict => "40001",
                 ErrorKind::Retry => "55P03",

@@ -10,4 +10,4 @@ pub mod fair;
 pub mod os;
 pub mod threads;
 
-pub use os::{Clock, File, FileSystem, OpenMode, Os, ProcessorTimes, Random};
+pub use os::{Clock, File, FileSystem, OpenMode, Os, Random};

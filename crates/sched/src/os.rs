@@ -47,6 +47,24 @@ pub trait File: Send + Sync {
     /// Data (and length) durable on return. After an error the file must not be trusted or synced again.
     fn sync(&self) -> io::Result<()>;
 
+    /// Begins to write these bytes to the device. Does not wait for them.
+    fn begin_write_out(&self, _offset: u64, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Has these bytes written to the device, and waits until they are there. They are not durable by that; but a sync
+    /// that comes later has little left to write, and syncs of other files do not wait behind it. An error means what
+    /// one of [`sync`](File::sync) means, and a sync need not tell it again.
+    fn write_out(&self, _offset: u64, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Gives back the room of a file that has no name any more, in steps, so that syncs of other files do not wait for all
+    /// of it. A file that has another name stays as it is.
+    fn give_back(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Says that these bytes will be read soon. Does not wait for them: reading has begun, or nothing comes of it.
     fn will_read(&self, _offset: u64, _bytes: u64) {}
 
@@ -145,25 +163,6 @@ pub trait Load: Send + Sync {
     /// Whether every processor has something to do, the calling thread apart. A guess of this moment; false where
     /// nobody knows.
     fn is_full(&self) -> bool;
-
-    /// What processors have done since some moment; `None` where nobody knows. To ask costs some 50 µs.
-    fn times(&self) -> Option<ProcessorTimes>;
-}
-
-/// Of all processors together, in ticks of some milliseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProcessorTimes {
-    /// Nothing to do, or nothing but to wait for a disk.
-    pub idle: u64,
-    pub all: u64,
-}
-
-impl ProcessorTimes {
-    /// Which part of the time since then was idle.
-    pub fn idle_since(self, then: ProcessorTimes) -> f64 {
-        let all = self.all.saturating_sub(then.all).max(1);
-        self.idle.saturating_sub(then.idle) as f64 / all as f64
-    }
 }
 
 /// A machine of which nobody knows how busy it is.
@@ -172,10 +171,6 @@ pub struct UnknownLoad;
 impl Load for UnknownLoad {
     fn is_full(&self) -> bool {
         false
-    }
-
-    fn times(&self) -> Option<ProcessorTimes> {
-        None
     }
 }
 

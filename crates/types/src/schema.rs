@@ -13,7 +13,7 @@ pub use index::{
 };
 pub use materialized::Materialized;
 
-use crate::{ColumnId, DataType, Datum, Key, ObjectId, PhysType, TabletId, key};
+use crate::{ColumnId, DataType, Datum, Key, ObjectId, PhysType, Revision, TabletId, key};
 use std::sync::Arc;
 
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
@@ -161,6 +161,8 @@ pub struct TableDef {
     /// Of a materialized view.
     #[serde(default)]
     pub materialized: Option<Materialized>,
+    #[serde(skip, default = "Revision::kept")]
+    pub revision: Revision,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -192,6 +194,7 @@ impl TableDef {
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
             materialized: None,
+            revision: Revision::NEW,
         }
     }
 

@@ -38,6 +38,7 @@ pub async fn create(engine: &Arc<Engine>, name: &str, types: &[DataType]) -> Arc
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
         materialized: None,
+        revision: Revision::NEW,
     });
     let mut txn = begin(engine, true);
     txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("create");

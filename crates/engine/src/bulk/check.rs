@@ -36,7 +36,13 @@ pub(super) async fn keys_are_new(
             if !txn.engine.locks.holds(txn.owner, &object) {
                 txn.unlooked.insert(object.clone());
             }
-            txn.engine.lock(txn.owner, &object, Mode::from(RowLock::Update), txn.wait).await?;
+            let acquired = txn.engine.lock(txn.owner, &object, Mode::from(RowLock::Update), txn.wait).await?;
+            // Nobody waits here for another who may want this. Whoever takes it from now on meets this batch if there is
+            // no row.
+            if acquired.is_first() {
+                txn.engine.locks.release(txn.owner, &object);
+                txn.unlooked.remove(&object);
+            }
         }
     }
     let newest = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };

@@ -2,8 +2,10 @@
 //!
 //! Files that overlap in key range cost every lookup a probe each, and small files cost every scan a seek;
 //! rewriting costs writes. Sizes are grouped by powers of four: four or more neighbours of one size class
-//! merge into the next (a tiered scheme). A file a quarter dead is rewritten alone. Files that are as large as
-//! they should be are left alone: those of many rows, or of wide ones.
+//! merge into the next (a tiered scheme). A segment a quarter dead is rewritten alone, a row file of a table in rows when half
+//! of it is: scans, which read dead rows too, are not what it is for, and the less is dead the more is written for what
+//! is won (docs/decisions/0033).
+//! Files that are as large as they should be are left alone: those of many rows, or of wide ones.
 //!
 //! Row files of a table of another orientation hold rows that were warm when memory was short. Their rows go on
 //! changing, and each change leaves a dead one behind, so they are left alone until the youngest has cooled or all are
@@ -83,7 +85,9 @@ pub(super) fn worth_merging(
     for file in settled {
         let (rows, dead) = (u64::from(file.data.rows()), file.deletes.folded_count());
         let is_wide = file.data.is_wide(config.row_file_bytes());
-        if dead * 4 >= rows && (rows >= 1024 || is_wide) {
+        // One of so many.
+        let dead_share = if file.data.kind() == FileKind::RowFile { 2 } else { 4 };
+        if dead * dead_share >= rows && (rows >= 1024 || is_wide) {
             return vec![file.clone()];
         }
         if rows - dead < config.segment_rows && !is_wide {

@@ -319,3 +319,79 @@ async fn a_deadlock_tells_its_circle_from_the_refused_one_on() {
     locks.release_all(owner(2));
     first.await.unwrap().unwrap();
 }
+
+fn modes(locks: &Locks, number: u64, object: &Object) -> Option<Mode> {
+    let table = locks.table.lock();
+    let holders = table.entries.get(object).map(|entry| entry.holders.clone()).unwrap_or_default();
+    holders.iter().find(|(holder, _)| *holder == owner(number)).map(|(_, mode)| *mode)
+}
+
+#[tokio::test]
+async fn what_was_taken_since_a_mark_is_given_back_and_the_rest_is_held_as_before() {
+    let locks = Locks::new(100);
+    let (txn, table) = (Object::Txn(TxnId(7)), Object::Table(ObjectId(1)));
+    take(&locks, 1, &row(1), RowLock::KeyShare).await.unwrap();
+    take(&locks, 1, &row(2), RowLock::Update).await.unwrap();
+    let outer = locks.position(owner(1));
+    take(&locks, 1, &row(1), RowLock::Share).await.unwrap();
+    take(&locks, 1, &row(3), RowLock::Update).await.unwrap();
+    let inner = locks.position(owner(1));
+    take(&locks, 1, &row(1), RowLock::Update).await.unwrap();
+    take(&locks, 1, &row(4), RowLock::KeyShare).await.unwrap();
+    take(&locks, 1, &row(4), RowLock::Update).await.unwrap();
+    locks.acquire_new(owner(1), &txn, Mode::RUNNING).unwrap();
+    locks.acquire(owner(1), &table, TableLock::AccessExclusive.into(), WAIT).await.unwrap();
+    locks.release_since(owner(1), inner);
+    let both = |a: RowLock, b: RowLock| Some(Mode::from(a).with(b.into()));
+    assert_eq!(modes(&locks, 1, &row(1)), both(RowLock::KeyShare, RowLock::Share));
+    assert_eq!((modes(&locks, 1, &row(4)), modes(&locks, 1, &table)), (None, None));
+    assert!(locks.holds(owner(1), &txn) && locks.holds(owner(1), &row(3)));
+    locks.release_since(owner(1), inner);
+    assert!(locks.holds(owner(1), &txn) && locks.holds(owner(1), &row(3)));
+
+    locks.release_since(owner(1), outer);
+    assert_eq!(modes(&locks, 1, &row(1)), Some(RowLock::KeyShare.into()));
+    assert_eq!(modes(&locks, 1, &row(2)), Some(RowLock::Update.into()));
+    assert_eq!(modes(&locks, 1, &row(3)), None);
+    assert_eq!((locks.held_count(), locks.held_by(owner(1))), (3, 3));
+    assert!(locks.is_table_excluded(), "counted to the end");
+    locks.release_all(owner(1));
+    assert_eq!((locks.held_count(), locks.is_table_excluded()), (0, false));
+    assert!(locks.table.lock().entries.is_empty() && locks.table.lock().held.is_empty());
+}
+
+#[tokio::test]
+async fn who_waits_is_granted_what_is_given_back() {
+    let locks = Arc::new(Locks::new(10_000));
+    take(&locks, 1, &row(1), RowLock::KeyShare).await.unwrap();
+    let mark = locks.position(owner(1));
+    // More than one hold of the table gives back.
+    for key in 0..3 * CHUNK_LOCKS as u64 {
+        let object = Object::row(TabletId(2), &Key::from(&key.to_be_bytes()[..]));
+        take(&locks, 1, &object, RowLock::Update).await.unwrap();
+    }
+    take(&locks, 1, &row(1), RowLock::Update).await.unwrap();
+    take(&locks, 1, &row(2), RowLock::Update).await.unwrap();
+    let waiters = [(2, row(1), RowLock::NoKeyUpdate), (3, row(2), RowLock::Share)].map(|(number, object, mode)| {
+        let locks = locks.clone();
+        tokio::spawn(async move { take(&locks, number, &object, mode).await })
+    });
+    let waits_for_the_end = {
+        let locks = locks.clone();
+        tokio::spawn(async move { locks.wait_for_end(owner(4), owner(1), WAIT).await })
+    };
+    while locks.waiting_count() < 3 {
+        tokio::task::yield_now().await;
+    }
+    locks.release_since(owner(1), mark);
+    for waiter in waiters {
+        assert_eq!(waiter.await.unwrap().unwrap(), Acquired::Waited);
+    }
+    assert_eq!(locks.held_by(owner(1)), 2, "the row that it had before, and what stands for it");
+    assert!(!waits_for_the_end.is_finished());
+    // Still held as before.
+    let refused = locks.acquire(owner(5), &row(1), RowLock::Update.into(), WaitPolicy::Fail).await;
+    assert!(matches!(refused, Err(Error::LockNotAvailable(_))));
+    locks.release_all(owner(1));
+    waits_for_the_end.await.unwrap().unwrap();
+}

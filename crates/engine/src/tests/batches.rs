@@ -4,7 +4,7 @@ use super::*;
 use std::time::Duration;
 
 /// A batch of 200 rows from `first` on, in a task of its own.
-fn start_batch(f: &Fixture, table: &Arc<TableDef>, first: i64) -> tokio::task::JoinHandle<Result<Version>> {
+pub(super) fn start_batch(f: &Fixture, table: &Arc<TableDef>, first: i64) -> tokio::task::JoinHandle<Result<Version>> {
     let (mut txn, table) = (f.begin(), table.clone());
     tokio::spawn(async move {
         let mut bulk = txn.bulk_insert(&table)?;
@@ -15,7 +15,7 @@ fn start_batch(f: &Fixture, table: &Arc<TableDef>, first: i64) -> tokio::task::J
 }
 
 /// Waits until the batch's file is in the view and its check waits for a lock.
-async fn checking(f: &Fixture, files: u64, waits: u64) {
+pub(super) async fn checking(f: &Fixture, files: u64, waits: u64) {
     while f.engine.stats().files < files || f.engine.stats().lock_waiters < waits {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

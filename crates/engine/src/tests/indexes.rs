@@ -361,3 +361,38 @@ async fn an_index_that_cannot_be_unique_is_not_made() {
     create_index(&f, "plain", false).await.unwrap();
     assert_agree(&f.engine.read(Version::ZERO), &f.table());
 }
+
+/// Its value went to a row of a batch behind a savepoint and came back: the lock is the one from before.
+#[tokio::test]
+async fn the_lock_of_an_entry_that_an_undone_batch_has_had_stays() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    create_index(&f, "unique", true).await.unwrap();
+    let table = f.engine.catalog().table(table.id).unwrap().clone();
+    let mut first = f.begin();
+    first.insert(&table, &row(1, "a")).await.unwrap();
+    first.next_statement();
+    let savepoint = first.savepoint();
+    delete(&f, &mut first, 1).await;
+    first.next_statement();
+    let text: Vec<String> = (2..300).map(|id| if id == 2 { "a".into() } else { format!("other {id}") }).collect();
+    let ids: arrow_array::Int64Array = (2..300).map(Some).collect();
+    let v = arrow_array::BinaryViewArray::from_iter_values(text.iter().map(String::as_bytes));
+    let mut bulk = first.bulk_insert(&table).unwrap();
+    bulk.push(&[Arc::new(ids), Arc::new(v)]).await.unwrap();
+    bulk.finish().await.unwrap();
+    first.next_statement();
+    let current = locked(&f, &mut first, 2).await.unwrap().row().unwrap();
+    assert_eq!(first.update(&table, &current, &row(1000, "a")).await.unwrap(), Inserted::Done);
+    first.rollback_to(savepoint).unwrap();
+    first.next_statement();
+    let taken = first.insert(&table, &row(4, "a")).await.unwrap();
+    assert!(matches!(taken, Inserted::Duplicate { index: Some(_), .. }), "{taken:?}");
+    // Who wants the value waits for its owner.
+    let mut second = f.begin();
+    second.set_lock_timeout(Some(Duration::from_millis(50)));
+    let outcome = second.insert(&table, &row(9, "a")).await;
+    assert!(matches!(outcome, Err(Error::LockTimeout(_))), "{outcome:?}");
+    first.commit().await.unwrap();
+    assert_eq!(now(&f), BTreeMap::from([(1, "a".to_string())]));
+}

@@ -303,3 +303,28 @@ async fn rows_of_row_tables_stay_hot_for_longer() {
         }
     }
 }
+
+/// How many of 2,000 rows of a file have to be dead before it is rewritten.
+#[tokio::test]
+async fn segments_are_rewritten_when_a_quarter_is_dead_and_row_files_when_half_is() {
+    for (orientation, _) in ORIENTATIONS {
+        let f = Fixture::new();
+        let table = f.create_table(1, true).await;
+        orient(&f, orientation).await;
+        batch(&f, 0..2000, "bulk").await.unwrap();
+        f.engine.compact_table(table.id).unwrap();
+        let tablet = only_tablet(&f, &table);
+        let (mut dead, mut is_rewritten) = (0, false);
+        while !is_rewritten && dead < 2000 {
+            let mut txn = f.begin();
+            for id in dead..dead + 250 {
+                delete(&f, &mut txn, id).await;
+            }
+            txn.commit().await.unwrap();
+            dead += 250;
+            is_rewritten = f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap();
+        }
+        let expected = if orientation == "row" { 1000 } else { 500 };
+        assert_eq!((is_rewritten, dead), (true, expected), "{orientation}");
+    }
+}

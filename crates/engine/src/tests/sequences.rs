@@ -3,7 +3,7 @@
 use super::Fixture;
 use crate::catalog::PUBLIC;
 use crate::{CatalogEdit, Engine, Error, LEASE_VALUES, SequenceDef, SequenceValue};
-use basalt_types::DataType;
+use basalt_types::{DataType, Revision};
 
 fn sequence(engine: &Engine, min: i64, max: i64, increment: i64) -> SequenceDef {
     let start = if increment > 0 { min } else { max };
@@ -23,6 +23,7 @@ fn sequence(engine: &Engine, min: i64, max: i64, increment: i64) -> SequenceDef 
         state: engine.next_object_id(),
         begins: SequenceValue { last: start, is_called: false },
         comment: None,
+        revision: Revision::NEW,
     }
 }
 
@@ -115,6 +116,7 @@ async fn a_rolled_back_restart_leaves_the_old_state() {
     create(&f, &s).await;
     let given: Vec<_> = (0..5).filter_map(|_| next(&f, &s)).collect();
     assert_eq!(given, [1, 2, 3, 4, 5]);
+    let s = SequenceDef::clone(&f.engine.catalog().sequences[&s.id]);
     let restarted = SequenceDef { state: f.engine.next_object_id(), ..s.clone() };
     let mut txn = f.begin();
     txn.edit_catalog(vec![CatalogEdit::PutSequence(restarted.clone())]).unwrap();

@@ -103,7 +103,7 @@ impl Engine {
         let next_catalog = match catalog.is_empty() {
             true => None,
             false => {
-                let mut next = self.catalog().apply(catalog)?;
+                let mut next = self.catalog().succeed(catalog)?;
                 next.committed = turn.next();
                 Some(next)
             }

@@ -64,7 +64,7 @@ impl Txn {
     }
 
     /// A lock that was taken to find another's entry is given back: whoever deletes that row, and so holds its lock,
-    /// may be on the way to this one.
+    /// may be on the way to this one. One that was held before may cover changes, or be older than a savepoint: it stays.
     pub(crate) async fn try_claim_entry(
         &mut self,
         index: &Arc<IndexDef>,
@@ -73,8 +73,7 @@ impl Txn {
     ) -> Result<Claim> {
         let (tablet, key) = (self.tablet(index.tablet())?, entry.key());
         let object = Object::row(tablet.id, &key);
-        // One that a canceled statement was granted, without looking under it, is new.
-        let held = self.has_looked(&object);
+        let held = self.engine.locks.holds(self.owner, &object);
         let Some(place) = self.lock_settled(&tablet, &key, RowLock::Update, wait).await? else {
             return Ok(Claim::Skipped);
         };

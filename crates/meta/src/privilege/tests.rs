@@ -3,7 +3,7 @@
 use super::*;
 use crate::catalog::{DEFAULT_DATABASE, PUBLIC, SUPERUSER};
 use crate::{CatalogEdit, Database, Namespace, edit};
-use basalt_types::TableDef;
+use basalt_types::{Revision, TableDef};
 use std::sync::Arc;
 
 const OTHER: ObjectId = ObjectId(20_000);
@@ -12,9 +12,10 @@ const OTHER_PUBLIC: ObjectId = ObjectId(20_001);
 /// A second database with a schema of its own.
 fn two_databases() -> Catalog {
     let (owner, comment) = ("basalt".to_string(), None);
-    let schema = Namespace { id: OTHER_PUBLIC, database: OTHER, name: "public".into(), owner: owner.clone(), comment };
+    let (name, revision) = ("public".into(), Revision::NEW);
+    let schema = Namespace { id: OTHER_PUBLIC, database: OTHER, name, owner: owner.clone(), comment, revision };
     let edits = [
-        CatalogEdit::PutDatabase(Database { id: OTHER, name: "other".into(), owner }),
+        CatalogEdit::PutDatabase(Database { id: OTHER, name: "other".into(), owner, revision }),
         CatalogEdit::PutNamespace(schema),
     ];
     Catalog::initial().apply(&edits).unwrap()

@@ -10,7 +10,7 @@ use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_sched::Os;
 use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
-use basalt_types::{ColumnDef, ColumnId, Datum, ObjectId, TableDef, TabletId};
+use basalt_types::{ColumnDef, ColumnId, Datum, ObjectId, Revision, TableDef, TabletId};
 use std::sync::Arc;
 
 fn column(id: u16, name: &str, ty: DataType, not_null: bool, default: Option<&str>) -> ColumnDef {
@@ -46,6 +46,7 @@ fn orders() -> TableDef {
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
         materialized: None,
+        revision: Revision::NEW,
     }
 }
 
@@ -61,6 +62,7 @@ fn view() -> ViewDef {
         check_option: CheckOption::None,
         options: Vec::new(),
         time_modifiers: Vec::new(),
+        revision: Revision::NEW,
     }
 }
 

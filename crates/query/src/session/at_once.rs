@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::row::{Cells, RowSink};
 use crate::statement::at_once::{self, AtOnce};
 use crate::syntax::{Statement, TransactionVerb};
-use basalt_engine::{Catalog, Savepoint};
+use basalt_engine::{Catalog, Position};
 use basalt_expr::EvalContext;
 use basalt_types::Datum;
 use smallvec::SmallVec;
@@ -146,7 +146,7 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Polled {
         let before = match self.txn() {
-            Ok(txn) => txn.savepoint(),
+            Ok(txn) => txn.position(),
             Err(error) => return Polled::Failed(error, None),
         };
         let mark = sink.mark();
@@ -177,16 +177,16 @@ impl Session {
     }
 
     /// Undoes what a statement has done that will begin again.
-    fn undo_to(&mut self, to: Savepoint) -> Result<()> {
+    fn undo_to(&mut self, to: Position) -> Result<()> {
         self.told.lock().clear();
-        Ok(self.txn()?.rollback_to(to)?)
+        Ok(self.txn()?.undo_to(to)?)
     }
 }
 
 enum Polled {
     Done(Ended),
     /// With the place that its transaction may go back to, if it can.
-    Failed(SqlError, Option<Savepoint>),
+    Failed(SqlError, Option<Position>),
     /// For others: nothing has happened.
     Waits,
 }

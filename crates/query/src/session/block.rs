@@ -246,10 +246,10 @@ impl Session {
         self.block.failed = true;
         let last = self.block.savepoints.last().map(|savepoint| savepoint.at);
         self.db.advisory().release_since(self.pid, self.block.savepoints.last().map_or(0, |last| last.advisory));
-        self.undo(last);
         // What was declared before the last savepoint outlives the error.
         let depth = self.block.savepoints.len();
         self.portals.retain(|portal| portal.hold || portal.savepoints < depth);
+        self.undo(last);
     }
 
     /// Ends an implicit transaction. Of an explicit one that has failed, waits until it is undone: nobody is told
@@ -425,6 +425,8 @@ impl Session {
                 self.in_block("ROLLBACK TO SAVEPOINT")?;
                 let index = self.savepoint_index(name)?;
                 self.settle().await;
+                // Before the locks under which they read.
+                self.portals.retain(|portal| portal.savepoints <= index);
                 let savepoint = &self.block.savepoints[index];
                 let (at, settings) = (savepoint.at, savepoint.settings.clone());
                 let constraints = savepoint.constraints.clone();
@@ -439,7 +441,6 @@ impl Session {
                 self.outgoing.back_to(self.block.savepoints[index].outgoing);
                 self.block.constraints = constraints;
                 self.block.savepoints.truncate(index + 1);
-                self.portals.retain(|portal| portal.savepoints <= index);
                 self.block.failed = false;
             }
             TransactionVerb::SetModes { modes, session } => {

@@ -274,10 +274,13 @@ impl Session {
     /// Leaves the rows with the portal where they may be asked for in parts.
     fn park(&mut self, name: &str, stream: RowStream, columns: Option<Columns>, rows_max: usize) -> RowStream {
         let columns = columns.unwrap_or(stream.columns);
+        let savepoints = self.block.savepoint_count();
         let source = match (stream.source, self.portals.get_mut(name)) {
             (StreamSource::Own(rows), Some(portal)) if rows_max != usize::MAX => {
                 portal.rows = Some(rows);
                 portal.verb = stream.verb;
+                // It goes with its locks, which it has taken just now.
+                portal.savepoints = savepoints;
                 StreamSource::Portal(name.to_string())
             }
             (source, _) => source,

@@ -123,7 +123,7 @@ pub(crate) struct Portal {
     pub done: bool,
     /// A cursor WITH HOLD: outlives its transaction.
     pub hold: bool,
-    /// Savepoints that were there when it was made: it goes with the next one.
+    /// Savepoints that were there when it was made, or when its rows were: it goes with the next one.
     pub savepoints: usize,
     /// When it was made, in microseconds since 1970-01-01.
     pub made_micros: i64,

@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::statement::truncate::emptied;
 use basalt_engine::{Catalog, CatalogEdit, Engine, Isolation, Namespace, TableLock, TxnOptions, WaitPolicy};
 use basalt_types::schema::OnCommit;
-use basalt_types::{ObjectId, Version};
+use basalt_types::{ObjectId, Revision, Version};
 use futures::FutureExt;
 use std::sync::Arc;
 
@@ -46,6 +46,7 @@ impl Session {
             name: self.temp_schema(),
             owner: self.session_user.clone(),
             comment: None,
+            revision: Revision::NEW,
         };
         self.txn()?.edit_catalog(vec![CatalogEdit::PutNamespace(namespace.clone())])?;
         Ok(Arc::new(namespace))

@@ -54,10 +54,10 @@ pub(crate) async fn run(
             }
         }
         (Some(Relation::View(_)), [AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_)]) => {
-            return view::alter(session, name, if_exists, actions);
+            return view::alter(session, name, if_exists, actions).await;
         }
         (Some(Relation::View(_)), [AlterAction::RenameColumn(..) | AlterAction::SetDefault(..)]) => {
-            return view::alter(session, name, if_exists, actions);
+            return view::alter(session, name, if_exists, actions).await;
         }
         (Some(Relation::View(_)), [action, ..]) => {
             return Err(SqlError::new(
@@ -83,7 +83,8 @@ pub(crate) async fn run(
         _ => {}
     }
     resolve::require_own_table(session, name)?;
-    let Some(before) = resolve::try_lock_table(session, name, TableLock::AccessExclusive, false).await? else {
+    let lock = lock_of(actions);
+    let Some(before) = resolve::try_lock_table(session, name, lock, false).await? else {
         if if_exists {
             skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
             return Ok(());
@@ -97,7 +98,24 @@ pub(crate) async fn run(
     for action in ordered {
         change.action(session, action).await?;
     }
+    if change.moves && lock != TableLock::AccessExclusive {
+        return Err(SqlError::internal("rows would have to move beside those who write them"));
+    }
     change.finish(session).await
+}
+
+/// What goes beside those who read and write the table, and what needs it alone.
+fn lock_of(actions: &[AlterAction]) -> TableLock {
+    let goes_beside = |action: &AlterAction| match action {
+        AlterAction::SetOptions(options) => !options.iter().any(|(name, _)| table_options::spreads(name)),
+        AlterAction::ResetOptions(names) => !names.iter().any(|name| table_options::spreads(name)),
+        AlterAction::Hint(_) => true,
+        _ => false,
+    };
+    match !actions.is_empty() && actions.iter().all(goes_beside) {
+        true => TableLock::ShareUpdateExclusive,
+        false => TableLock::AccessExclusive,
+    }
 }
 
 /// PostgreSQL's order of actions.
@@ -121,7 +139,6 @@ fn pass(action: &AlterAction) -> u8 {
     }
 }
 
-/// The action as PostgreSQL's messages name it.
 /// Whether an action is one of ALTER MATERIALIZED VIEW.
 fn fits_materialized(action: &AlterAction) -> bool {
     matches!(
@@ -137,6 +154,7 @@ fn fits_materialized(action: &AlterAction) -> bool {
     )
 }
 
+/// The action as PostgreSQL's messages name it.
 fn verb(action: &AlterAction) -> &'static str {
     match action {
         AlterAction::AddColumn { .. } => "ADD COLUMN",

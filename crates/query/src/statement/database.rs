@@ -3,9 +3,10 @@
 use super::define::{exists, skipping};
 use super::resolve;
 use crate::error::{Result, SqlError};
-use crate::session::Session;
+use crate::session::{Session, temp};
 use crate::syntax::{DatabaseChange, Name};
 use basalt_engine::{CatalogEdit, Database, Namespace, catalog};
+use basalt_types::Revision;
 
 /// A new database has the schemas of every database, with ids of its own; `pg_catalog`,
 /// `information_schema` and `basalt` are recognised by name.
@@ -20,7 +21,8 @@ pub(crate) fn create(session: &mut Session, name: &str, owner: Option<&str>) -> 
         return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
     }
     let engine = session.db.engine().clone();
-    let database = Database { id: engine.next_object_id(), name: name.to_string(), owner: owner.clone() };
+    let revision = Revision::NEW;
+    let database = Database { id: engine.next_object_id(), name: name.to_string(), owner: owner.clone(), revision };
     let schemas = current.namespaces.values().filter(|namespace| {
         let ids = [catalog::PG_CATALOG, catalog::PUBLIC, catalog::INFORMATION_SCHEMA, catalog::BASALT_SCHEMA];
         ids.contains(&namespace.id)
@@ -32,6 +34,7 @@ pub(crate) fn create(session: &mut Session, name: &str, owner: Option<&str>) -> 
             name: namespace.name.clone(),
             owner: owner.clone(),
             comment: namespace.comment.clone(),
+            revision,
         })
     });
     let mut edits: Vec<CatalogEdit> = schemas.collect();
@@ -88,12 +91,7 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
         }
         let mut edits = Vec::new();
         for namespace in current.namespaces.values().filter(|namespace| namespace.database == database.id) {
-            let tables = current.tables.values().filter(|table| table.namespace == namespace.id);
-            edits.extend(tables.map(|table| CatalogEdit::DropTable(table.id)));
-            let views = current.views.values().filter(|view| view.namespace == namespace.id);
-            edits.extend(views.map(|view| CatalogEdit::DropView(view.id)));
-            let sequences = current.sequences.values().filter(|sequence| sequence.namespace == namespace.id);
-            edits.extend(sequences.map(|sequence| CatalogEdit::DropSequence(sequence.id)));
+            edits.extend(temp::contents(&current, namespace.id));
             edits.push(CatalogEdit::DropNamespace(namespace.id));
         }
         edits.push(CatalogEdit::DropDatabase(database.id));

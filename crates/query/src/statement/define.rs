@@ -1,8 +1,8 @@
 //! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
 
 use super::{
-    alter_table, comment, create_table, database, drop, index, materialized, owned, privilege, role, schema, sequence,
-    truncate, types, view,
+    alter_table, comment, create_table, database, drop, index, materialized, owned, privilege, resolve, role, schema,
+    sequence, truncate, types, view,
 };
 use crate::error::{Result, SqlError};
 use crate::session::Session;
@@ -45,7 +45,7 @@ pub(crate) async fn run(
             index::alter(session, name, *if_exists, actions, sql).await?;
         }
         Definition::AlterTable { name, if_exists, kind: ObjectKind::View, actions } => {
-            view::alter(session, name, *if_exists, actions)?;
+            view::alter(session, name, *if_exists, actions).await?;
         }
         Definition::AlterTable { name, if_exists, kind: ObjectKind::Sequence, actions } => {
             for action in actions {
@@ -62,7 +62,7 @@ pub(crate) async fn run(
             sequence::alter(session, name, *if_exists, options, sql).await?;
         }
         Definition::CreateView { name, or_replace, temporary, columns, query, options } => {
-            view::create(session, name, *or_replace, *temporary, (columns, options), query, sql)?;
+            view::create(session, name, *or_replace, *temporary, (columns, options), query, sql).await?;
         }
         Definition::CreateMaterialized(create) => {
             if let Some(rows) = materialized::create(session, create, sql).await? {
@@ -73,6 +73,12 @@ pub(crate) async fn run(
             materialized::refresh(session, name, *concurrently, *with_data).await?;
         }
         Definition::CreateSchema { name, if_not_exists, owner, elements } => {
+            let catalog = session.txn()?.catalog();
+            // AUTHORIZATION CURRENT_USER names the schema, too.
+            let name = &match owner {
+                Some(owner) if owner == name => resolve::role(session, &catalog, owner)?,
+                _ => name.clone(),
+            };
             schema::create(session, name, *if_not_exists, owner.as_deref())?;
             fill_schema(session, name, elements, sql).await?;
         }
@@ -97,7 +103,7 @@ pub(crate) async fn run(
         Definition::DefaultPrivileges(defaults) => privilege::run_defaults(session, defaults)?,
         Definition::Absent(absent) => absent_objects(session, absent)?,
         Definition::DropOwned { roles, cascade } => owned::drop_all(session, roles, *cascade).await?,
-        Definition::ReassignOwned { roles, to } => owned::reassign(session, roles, to)?,
+        Definition::ReassignOwned { roles, to } => owned::reassign(session, roles, to).await?,
         Definition::RoleSetting(clause) => role::setting(session, clause)?,
         Definition::AlterDatabase { name, change } => database::alter(session, name, change)?,
         Definition::Type(command) => types::run(session, command, sql).await?,

@@ -319,6 +319,11 @@ impl Plan {
         Ok(Plan { edits, after, narrowed, broken })
     }
 
+    /// Tables whose definitions it edits.
+    fn tables(&self) -> impl Iterator<Item = ObjectId> {
+        self.edits.iter().chain(self.broken.iter().flat_map(|dependent| &dependent.edits)).filter_map(table_of)
+    }
+
     /// 2BP01 if something breaks, unless CASCADE (where the statement has such a word) takes that away too.
     fn check(&self, what: &str, cascade: Option<bool>) -> Result<()> {
         if cascade == Some(true) {
@@ -354,19 +359,35 @@ impl Plan {
     }
 }
 
-/// The plan, made with nobody else at the tables whose columns go, nor at those that refer to them.
+/// The table whose definition an edit makes, changes or takes away.
+fn table_of(edit: &CatalogEdit) -> Option<ObjectId> {
+    match edit {
+        CatalogEdit::PutTable(table) => Some(table.id),
+        CatalogEdit::DropTable(id) => Some(*id),
+        CatalogEdit::DropForeignKey { table, .. }
+        | CatalogEdit::PutIndex { table, .. }
+        | CatalogEdit::DropIndex { table, .. } => Some(*table),
+        _ => None,
+    }
+}
+
+/// The plan, made with nobody else at the tables that it changes or takes away, nor at those that refer to one whose
+/// columns go. Those of the given edits are locked by whoever gives them, in the mode that he needs.
 async fn plan_locked(session: &mut Session, given: &[CatalogEdit], what: &str, cascade: Option<bool>) -> Result<Plan> {
     let mut locked: Vec<ObjectId> = Vec::new();
+    let named: Vec<ObjectId> = given.iter().filter_map(table_of).collect();
     loop {
         let before = session.txn()?.catalog();
         let plan = Plan::new(session, &before, given, cascade == Some(true))?;
         plan.check(what, cascade)?;
-        let mut wanted = Vec::new();
+        let mut wanted: Vec<ObjectId> = plan.tables().filter(|id| !named.contains(id)).collect();
         for table in plan.narrowed.iter().map(|table| table.before.id) {
             wanted.push(table);
             wanted.extend(before.references_to(table).map(|(child, _)| child.id));
         }
         wanted.retain(|id| !locked.contains(id));
+        wanted.sort_unstable();
+        wanted.dedup();
         if wanted.is_empty() {
             return Ok(plan);
         }

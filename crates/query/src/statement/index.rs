@@ -574,7 +574,7 @@ pub(crate) async fn alter(
         && let Ok(Some(relation)) = resolve::find(session, &catalog, name)
     {
         return match relation {
-            Relation::View(_) => super::view::alter(session, name, if_exists, actions),
+            Relation::View(_) => super::view::alter(session, name, if_exists, actions).await,
             _ => Box::pin(super::alter_table::run(session, name, if_exists, ObjectKind::Table, actions, sql)).await,
         };
     }

@@ -16,7 +16,7 @@ const KEPT_MAX: usize = 1_000;
 
 struct Bound {
     table: Arc<TableDef>,
-    terms: IndexTerms,
+    terms: Arc<IndexTerms>,
 }
 
 /// Teaches the engine to evaluate.
@@ -26,10 +26,14 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
     let eval = Arc::new(EvalContext::at(0));
     let context_eval = eval.clone();
     engine.set_index_values(Box::new(move |table, index, row| {
-        let known = bound.lock().get(&index.id).cloned();
-        let current = |bound: &Arc<Bound>| Arc::ptr_eq(&bound.terms.index, index) && Arc::ptr_eq(&bound.table, table);
-        let bound_now = match known.filter(current) {
-            Some(known) => known,
+        let evaluated = |terms: &IndexTerms| values(terms, row, &eval).map_err(basalt_engine::Error::Expression);
+        let known = bound.lock().get(&index.id).filter(|known| Arc::ptr_eq(&known.terms.index, index)).cloned();
+        if let Some(known) = known.as_ref().filter(|known| Arc::ptr_eq(&known.table, table)) {
+            return evaluated(&known.terms);
+        }
+        // Who began before ALTER TABLE … SET (option) and who began behind it have different definitions of the same columns.
+        let terms = match known.filter(|known| known.table.columns == table.columns) {
+            Some(known) => known.terms.clone(),
             None => {
                 let engine = weak.upgrade().ok_or(basalt_engine::Error::ShuttingDown)?;
                 let ctx = BindContext {
@@ -44,17 +48,17 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
                     fields: None,
                     current: None,
                 };
-                let terms = bind_index(&ctx, table, index).map_err(to_engine)?;
-                let new = Arc::new(Bound { table: table.clone(), terms });
-                let mut kept = bound.lock();
-                if kept.len() >= KEPT_MAX {
-                    kept.clear();
-                }
-                kept.insert(index.id, new.clone());
-                new
+                Arc::new(bind_index(&ctx, table, index).map_err(to_engine)?)
             }
         };
-        values(&bound_now.terms, row, &eval).map_err(basalt_engine::Error::Expression)
+        {
+            let mut kept = bound.lock();
+            if kept.len() >= KEPT_MAX {
+                kept.clear();
+            }
+            kept.insert(index.id, Arc::new(Bound { table: table.clone(), terms: terms.clone() }));
+        }
+        evaluated(&terms)
     }));
 }
 

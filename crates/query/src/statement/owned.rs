@@ -4,7 +4,7 @@ use super::{drop, resolve};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use basalt_engine::privilege::{AclItem, AclKey, DefaultKey};
-use basalt_engine::{Catalog, CatalogEdit, Namespace, SequenceDef, TypeDef, ViewDef};
+use basalt_engine::{Catalog, CatalogEdit, Namespace, SequenceDef, TableLock, TypeDef, ViewDef};
 use basalt_types::{ObjectId, TableDef};
 use std::sync::Arc;
 
@@ -31,9 +31,30 @@ fn is_here(session: &Session, catalog: &Catalog, namespace: ObjectId) -> bool {
     catalog.namespaces.get(&namespace).is_some_and(|schema| schema.database == session.database.id)
 }
 
+/// The tables of roles, locked, and the catalog as it is then.
+async fn with_tables_locked(session: &mut Session, roles: &[(ObjectId, String)]) -> Result<Arc<Catalog>> {
+    let mut locked: Vec<ObjectId> = Vec::new();
+    loop {
+        let catalog = session.txn()?.catalog();
+        let is_theirs = |table: &TableDef| {
+            roles.iter().any(|(_, name)| *name == table.owner) && is_here(session, &catalog, table.namespace)
+        };
+        let wanted = catalog.tables.values().filter(|table| is_theirs(table)).map(|table| table.id);
+        let wanted: Vec<ObjectId> = wanted.filter(|id| !locked.contains(id)).collect();
+        if wanted.is_empty() {
+            return Ok(catalog);
+        }
+        for id in wanted {
+            session.lock_table(id, TableLock::AccessExclusive, false).await?;
+            locked.push(id);
+        }
+    }
+}
+
 pub(crate) async fn drop_all(session: &mut Session, names: &[String], cascade: bool) -> Result<()> {
     let catalog = session.txn()?.catalog();
     let roles = roles(session, &catalog, names, "drop")?;
+    let catalog = with_tables_locked(session, &roles).await?;
     let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
     let mut edits = Vec::new();
     let mut gone = Vec::new();
@@ -92,7 +113,10 @@ fn refuse_filled(catalog: &Catalog, schema: &Namespace, gone: &[ObjectId]) -> Re
     let tables = catalog.tables.values().map(|it| (it.namespace, it.id, &it.name));
     let views = catalog.views.values().map(|it| (it.namespace, it.id, &it.name));
     let types = catalog.types.values().map(|it| (it.namespace, it.id, &it.name));
-    let mut all = tables.chain(views).chain(types);
+    // Those that go with a column's table are not told.
+    let alone = |it: &&Arc<SequenceDef>| it.owned_by.is_none_or(|owner| !gone.contains(&owner.table));
+    let sequences = catalog.sequences.values().filter(alone).map(|it| (it.namespace, it.id, &it.name));
+    let mut all = tables.chain(views).chain(types).chain(sequences);
     match all.find(|(namespace, id, _)| *namespace == schema.id && !gone.contains(id)) {
         None => Ok(()),
         Some((_, _, name)) => {
@@ -151,10 +175,11 @@ fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[Ob
     edits
 }
 
-pub(crate) fn reassign(session: &mut Session, names: &[String], to: &str) -> Result<()> {
+pub(crate) async fn reassign(session: &mut Session, names: &[String], to: &str) -> Result<()> {
     let catalog = session.txn()?.catalog();
     let roles = roles(session, &catalog, names, "reassign")?;
     let owner = resolve::new_owner(session, &catalog, to, None)?;
+    let catalog = with_tables_locked(session, &roles).await?;
     let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
     let here = |namespace| is_here(session, &catalog, namespace);
     let mut edits = Vec::new();

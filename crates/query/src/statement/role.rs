@@ -259,6 +259,7 @@ fn owns_something(catalog: &Catalog, name: &str) -> bool {
     catalog.tables.values().any(|table| table.owner == name)
         || catalog.views.values().any(|view| view.owner == name)
         || catalog.sequences.values().any(|sequence| sequence.owner == name)
+        || catalog.types.values().any(|def| def.owner == name)
         || catalog.namespaces.values().any(|namespace| namespace.owner == name)
         || catalog.databases.values().any(|database| database.owner == name)
 }
@@ -289,7 +290,7 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
                 "2BP01",
                 format!("role \"{name}\" cannot be dropped because some objects depend on it"),
             )
-            .with_hint("Give its tables, views, schemas and databases to another owner first."));
+            .with_hint("Give its tables, views, types, schemas and databases to another owner first."));
         }
         let id = role.id;
         if let Some((class, object)) = catalog.acls.mentions(id) {

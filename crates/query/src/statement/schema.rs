@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::Definition;
 use basalt_engine::{CatalogEdit, Namespace, privilege};
+use basalt_types::Revision;
 
 pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, owner: Option<&str>) -> Result<()> {
     let catalog = session.txn()?.catalog();
@@ -23,7 +24,14 @@ pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, own
         None => session.user.clone(),
     };
     let id = session.db.engine().next_object_id();
-    let namespace = Namespace { id, database: session.database.id, name: name.to_string(), owner, comment: None };
+    let namespace = Namespace {
+        id,
+        database: session.database.id,
+        name: name.to_string(),
+        owner,
+        comment: None,
+        revision: Revision::NEW,
+    };
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutNamespace(namespace)])?)
 }
 

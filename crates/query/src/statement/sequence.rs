@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{AlterAction, Name, SequenceOptions};
 use basalt_engine::{Catalog, CatalogEdit, SequenceDef, SequenceOwner, SequenceValue, TableLock};
-use basalt_types::{DataType, ObjectId, TableDef};
+use basalt_types::{DataType, ObjectId, Revision, TableDef};
 use std::sync::Arc;
 
 pub(crate) fn create(
@@ -58,6 +58,7 @@ pub(crate) fn new(
         state: engine.next_object_id(),
         begins: SequenceValue { last: 1, is_called: false },
         comment: None,
+        revision: Revision::NEW,
     };
     parameters(session, &mut sequence, options, true, sql)?;
     sequence.begins = SequenceValue { last: sequence.start, is_called: false };

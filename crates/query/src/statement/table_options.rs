@@ -10,6 +10,11 @@ use basalt_types::{ColumnId, TableDef};
 /// Tablets of one table.
 pub(crate) const TABLETS_MAX: u32 = 1024;
 
+/// Whether an option says which tablet a row is in: to change it is to write all rows anew. Others say how files are made.
+pub(crate) fn spreads(name: &str) -> bool {
+    matches!(name, "tablets" | "distribution_key")
+}
+
 /// Checks options and gives them in canonical order. 22023 for unknown names and wrong values.
 pub(crate) fn check(options: &[(String, String)]) -> Result<Vec<(String, String)>> {
     let mut checked: Vec<(String, String)> = Vec::new();

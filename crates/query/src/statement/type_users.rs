@@ -54,20 +54,24 @@ pub(crate) fn check_keys(catalog: &Catalog, oid: u32, what: &str) -> Result<()> 
 /// Looks through all columns of a domain, and of domains over it: 23502 or 23514 for a value that would not do,
 /// 0A000 where the domain is part of a stored value.
 pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, wanted: TypeUse) -> Result<()> {
-    let catalog = session.txn()?.catalog();
-    let mut columns: Vec<(Arc<TableDef>, String)> = Vec::new();
-    for table in catalog.tables.values() {
-        for column in table.live_columns().filter(|column| Catalog::mentions(&column.ty, oid)) {
-            if !is_over(&column.ty, oid) {
-                let message =
-                    format!("cannot alter type \"{domain}\" because column \"{}.{}\" uses it", table.name, column.name);
-                return Err(SqlError::not_supported(message));
-            }
-            columns.push((table.clone(), column.name.clone()));
+    let mut locked: Vec<ObjectId> = Vec::new();
+    let (catalog, columns) = loop {
+        let catalog = session.txn()?.catalog();
+        let columns = columns_over(&catalog, oid, domain)?;
+        let wanted = columns.iter().map(|(table, _)| table.id).find(|id| !locked.contains(id));
+        let Some(wanted) = wanted else { break (catalog, columns) };
+        session.lock_table(wanted, TableLock::Share, false).await?;
+        locked.push(wanted);
+    };
+    if !columns.is_empty() {
+        // Rows of those who had the locks before are seen.
+        let txn = session.next_statement()?;
+        if txn.read().at().snapshot < txn.met() && session.block.isolation.has_one_snapshot() {
+            return Err(SqlError::new("40001", "could not serialize access due to concurrent update")
+                .with_detail("Values that were stored since the transaction's snapshot could not be checked."));
         }
     }
     for (table, column) in columns {
-        session.lock_table(table.id, TableLock::Share, false).await?;
         let schema = catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone());
         let from = format!(
             "(SELECT {} AS value FROM {}.{}) t",
@@ -96,6 +100,22 @@ pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, 
         }
     }
     Ok(())
+}
+
+/// Columns of a domain, or of one over it. 0A000 for one that has it within its type.
+fn columns_over(catalog: &Catalog, oid: u32, domain: &str) -> Result<Vec<(Arc<TableDef>, String)>> {
+    let mut columns = Vec::new();
+    for table in catalog.tables.values() {
+        for column in table.live_columns().filter(|column| Catalog::mentions(&column.ty, oid)) {
+            if !is_over(&column.ty, oid) {
+                let message =
+                    format!("cannot alter type \"{domain}\" because column \"{}.{}\" uses it", table.name, column.name);
+                return Err(SqlError::not_supported(message));
+            }
+            columns.push((table.clone(), column.name.clone()));
+        }
+    }
+    Ok(columns)
 }
 
 /// Whether a type is a domain, or a domain over it, and so on.

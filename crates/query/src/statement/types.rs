@@ -10,7 +10,7 @@ use crate::syntax::{
     AttributeAction, AttributeClause, DomainAction, DomainRule, Name, Neighbor, TypeAction, TypeCommand,
 };
 use basalt_engine::{Catalog, CatalogEdit, CommentKey, TypeDef, TypeKind};
-use basalt_types::{Attribute, DataType, DomainCheck, EnumLabel, ObjectId};
+use basalt_types::{Attribute, DataType, DomainCheck, EnumLabel, ObjectId, Revision};
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -69,6 +69,7 @@ fn create(session: &mut Session, name: &Name, kind: TypeKind) -> Result<()> {
         name: name.name.clone(),
         owner: session.user.clone(),
         kind,
+        revision: Revision::NEW,
     };
     put(session, def)
 }

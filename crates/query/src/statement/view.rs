@@ -6,13 +6,47 @@ use super::{define, drop};
 use crate::bind::{self, ParamTypes, pinned};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::{AlterAction, Name};
-use basalt_engine::{CatalogEdit, CheckOption, ViewDef};
-use basalt_types::DataType;
+use crate::syntax::{AlterAction, Name, parse_query_text};
+use basalt_engine::{CatalogEdit, CheckOption, TableLock, ViewDef};
+use basalt_types::{DataType, ObjectId, Revision};
 use sqlparser::ast;
 use std::sync::Arc;
 
-pub(crate) fn create(
+/// Locks what a query reads, so that nobody takes it away before the view is there. 42P01 and its kin for what is gone.
+async fn lock_read(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -> Result<()> {
+    let mut locked: Vec<ObjectId> = Vec::new();
+    loop {
+        let catalog = session.txn()?.catalog();
+        let eval = session.eval_context(Vec::new(), &catalog);
+        let ctx = session.bind_context(&catalog, sql, &eval);
+        bind::bind_query(&ctx, query, &mut ParamTypes::none())?;
+        let read = pinned::relations_in(&*parse_query_text(&pinned::query(&ctx, query)?)?);
+        let wanted: Vec<ObjectId> = read.into_iter().filter(|id| !locked.contains(id)).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        for id in wanted {
+            session.lock_table(id, TableLock::AccessShare, false).await?;
+            locked.push(id);
+        }
+    }
+}
+
+/// Locks a view that is about to have another definition, if it is there.
+async fn lock_own(session: &mut Session, namespace: ObjectId, name: &str) -> Result<()> {
+    let mut locked = None;
+    loop {
+        let catalog = session.txn()?.catalog();
+        let Some(view) = catalog.view_named(namespace, name).filter(|view| locked != Some(view.id)) else {
+            return Ok(());
+        };
+        resolve::require_owner(session, "view", &view.name, &view.owner)?;
+        session.lock_table(view.id, TableLock::AccessExclusive, false).await?;
+        locked = Some(view.id);
+    }
+}
+
+pub(crate) async fn create(
     session: &mut Session,
     name: &Name,
     or_replace: bool,
@@ -27,6 +61,7 @@ pub(crate) fn create(
         return Err(SqlError::not_supported("views must not contain SELECT INTO"));
     }
     let check_option = check_options(options)?;
+    lock_read(session, query, sql).await?;
     let catalog = session.txn()?.catalog();
     let reads_temporary = {
         let eval = session.eval_context(Vec::new(), &catalog);
@@ -39,6 +74,9 @@ pub(crate) fn create(
     if reads_temporary && !temporary {
         let notice = format!("view \"{}\" will be a temporary view", name.name);
         session.notice(SqlError::notice(crate::error::Severity::Notice, "00000", notice));
+    }
+    if or_replace {
+        lock_own(session, namespace.id, &name.name).await?;
     }
     let catalog = session.txn()?.catalog();
     let before = catalog.view_named(namespace.id, &name.name).cloned();
@@ -70,6 +108,7 @@ pub(crate) fn create(
         check_replacement(before, &described)?;
     }
     let view = ViewDef {
+        revision: before.as_ref().map_or(Revision::NEW, |before| before.revision),
         id: before.as_ref().map_or_else(|| session.db.engine().next_object_id(), |before| before.id),
         namespace: namespace.id,
         name: name.name.clone(),
@@ -157,7 +196,11 @@ fn set_check_option(view: &mut ViewDef) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
+pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    if let Some(Relation::View(view)) = resolve::find(session, &catalog, name)? {
+        lock_own(session, view.namespace, &view.name).await?;
+    }
     let catalog = session.txn()?.catalog();
     let mut view = match resolve::find(session, &catalog, name)? {
         Some(Relation::View(view)) => ViewDef::clone(&view),

@@ -1,17 +1,24 @@
 //! The operating system itself. The only place that calls it directly.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use super::{Clock, DirEntry, File, FileSystem, Load, OpenMode, ProcessorTimes, Random};
+use super::{Clock, DirEntry, File, FileSystem, Load, OpenMode, Random};
 use std::fs;
 use std::io;
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Linux's own window of read-ahead, where nobody has set another.
 const ADVISED_BYTES: u64 = 128 << 10;
+
+/// Of a file without a name, at once.
+const GIVE_BACK_BYTES: u64 = 8 << 20;
 
 pub struct RealFs;
 
@@ -50,6 +57,24 @@ impl File for RealFile {
         self.0.sync_data()
     }
 
+    fn begin_write_out(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        write_out(&self.0, offset, bytes, false)
+    }
+
+    fn write_out(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        write_out(&self.0, offset, bytes, true)
+    }
+
+    fn give_back(&self) -> io::Result<()> {
+        let metadata = self.0.metadata()?;
+        let mut bytes = if metadata.nlink() == 0 { metadata.len() } else { 0 };
+        while bytes > GIVE_BACK_BYTES {
+            bytes = (bytes - 1) / GIVE_BACK_BYTES * GIVE_BACK_BYTES;
+            self.0.set_len(bytes)?;
+        }
+        Ok(())
+    }
+
     fn will_read(&self, offset: u64, bytes: u64) {
         // Of a longer run Linux begins with no more than a device's window.
         for from in (offset..offset + bytes).step_by(ADVISED_BYTES as usize) {
@@ -58,6 +83,40 @@ impl File for RealFile {
             let _ = rustix::fs::fadvise(&self.0, from, bytes, rustix::fs::Advice::WillNeed);
         }
     }
+}
+
+/// Whether the process may call it: no error of writing is taken by asking.
+#[cfg(target_os = "linux")]
+fn may_write_out(file: &fs::File) -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| sync_file_range(file, 0, 0, 0).is_ok())
+}
+
+/// Where the process may not, the next sync writes.
+#[cfg(target_os = "linux")]
+fn write_out(file: &fs::File, offset: u64, bytes: u64, waits: bool) -> io::Result<()> {
+    const WAIT: libc::c_uint = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    if bytes == 0 || !may_write_out(file) {
+        return Ok(());
+    }
+    sync_file_range(file, offset, bytes, libc::SYNC_FILE_RANGE_WRITE | if waits { WAIT } else { 0 })
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn sync_file_range(file: &fs::File, offset: u64, bytes: u64, flags: libc::c_uint) -> io::Result<()> {
+    let (offset, bytes) = (i64::try_from(offset), i64::try_from(bytes));
+    let (Ok(offset), Ok(bytes)) = (offset, bytes) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    // SAFETY: no memory is handed over, and the file is open.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_out(_: &fs::File, _: u64, _: u64, _: bool) -> io::Result<()> {
+    Ok(())
 }
 
 impl FileSystem for RealFs {
@@ -184,8 +243,6 @@ impl Random for RealRandom {
 pub struct RealLoad {
     /// `None`: another system, or a part of one.
     threads: Option<fs::File>,
-    /// Times of all processors; `None` as above.
-    times: Option<fs::File>,
     processors: usize,
 }
 
@@ -193,8 +250,7 @@ impl RealLoad {
     pub fn new() -> RealLoad {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let has_all = online(&fs::read_to_string("/proc/stat").unwrap_or_default()) == processors;
-        let open = |path: &str| fs::File::open(path).ok().filter(|_| has_all);
-        RealLoad { threads: open("/proc/loadavg"), times: open("/proc/stat"), processors }
+        RealLoad { threads: fs::File::open("/proc/loadavg").ok().filter(|_| has_all), processors }
     }
 
     /// The caller's own among them.
@@ -209,15 +265,6 @@ impl RealLoad {
 fn runnable(loadavg: &str) -> Option<usize> {
     let runnable = loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()?;
     (runnable > 0).then_some(runnable)
-}
-
-/// Of `cpu  1 2 3 4 5 …`, whose fourth and fifth number tell of idle time and of waiting for a disk. Guests' time, from
-/// the ninth on, is within the first two.
-fn processor_times(stat: &str) -> Option<ProcessorTimes> {
-    let line = stat.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> =
-        line.split_ascii_whitespace().take(8).map(|ticks| ticks.parse().ok()).collect::<Option<_>>()?;
-    Some(ProcessorTimes { idle: ticks.get(3)? + ticks.get(4)?, all: ticks.iter().sum() })
 }
 
 /// Processors that are there: each has a line `cpu0 …` in /proc/stat.
@@ -237,12 +284,6 @@ impl Load for RealLoad {
     fn is_full(&self) -> bool {
         self.runnable().is_some_and(|runnable| runnable > self.processors)
     }
-
-    fn times(&self) -> Option<ProcessorTimes> {
-        let mut bytes = [0; 256];
-        let read = self.times.as_ref()?.read_at(&mut bytes, 0).ok()?;
-        processor_times(std::str::from_utf8(&bytes[..read]).ok()?)
-    }
 }
 
 #[cfg(test)]
@@ -254,11 +295,6 @@ mod tests {
         assert_eq!(runnable("0.48 1.37 1.74 2/137 10918\n"), Some(2));
         for odd in ["", "0.48 1.37 1.74", "0.48 1.37 1.74 2 10918", "0.48 1.37 1.74 x/137 10918", "0.0 0.0 0.0 0/0 0"] {
             assert_eq!(runnable(odd), None, "{odd}");
-        }
-        let times = processor_times("cpu  10 20 30 400 5 6 0 1 99 99\ncpu0 1 2 3 4 5\n");
-        assert_eq!(times, Some(ProcessorTimes { idle: 405, all: 472 }));
-        for odd in ["", "cpu0 1 2 3 4 5", "cpu  1 2 3 4", "cpu  1 2 3 x 5"] {
-            assert_eq!(processor_times(odd), None, "{odd}");
         }
         assert_eq!(online("cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\ncpufreq 1\n"), 2);
     }

@@ -84,3 +84,71 @@ fn transfer(wire: &mut Wire, seed: u64, accounts: i32) -> Result<u32> {
     }
     Ok(done)
 }
+
+/// What no lock keeps apart is refused to whoever commits second, where PostgreSQL has the second wait for the first.
+#[test]
+fn of_two_definitions_that_do_not_go_together_the_second_is_refused() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (server.connect()?, server.connect()?);
+    a.run("CREATE TABLE t (id int); CREATE ROLE r; CREATE ROLE s; CREATE SCHEMA q")?;
+    for (first, second, sqlstate) in [
+        ("CREATE SCHEMA made", "CREATE SCHEMA made", "42P06"),
+        ("CREATE SCHEMA IF NOT EXISTS made", "CREATE SCHEMA IF NOT EXISTS made", "42P06"),
+        ("ALTER SCHEMA q RENAME TO made", "CREATE SCHEMA made", "42P06"),
+        ("CREATE ROLE made", "CREATE ROLE made", "42710"),
+        ("ALTER ROLE r RENAME TO made", "CREATE ROLE made", "42710"),
+        ("CREATE TYPE made AS ENUM ('a')", "CREATE TYPE made AS ENUM ('a')", "42710"),
+        ("CREATE TABLE made (id int)", "CREATE TABLE made (id int)", "42P07"),
+        ("CREATE VIEW made AS SELECT 1", "CREATE TABLE made (id int)", "42P07"),
+        ("GRANT SELECT ON t TO s", "DROP ROLE s", "40001"),
+        ("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO s", "DROP ROLE s", "40001"),
+        ("CREATE TABLE q.made (id int)", "DROP SCHEMA q", "40001"),
+        ("ALTER TABLE t OWNER TO s", "DROP ROLE s", "40001"),
+        ("ALTER ROLE s LOGIN", "ALTER ROLE s CREATEDB", "40001"),
+    ] {
+        for turned in [false, true] {
+            let (one, other) = if turned { (&mut b, &mut a) } else { (&mut a, &mut b) };
+            let (former, latter) = if turned { (second, first) } else { (first, second) };
+            one.run("BEGIN")?;
+            one.run(former)?;
+            other.run("BEGIN")?;
+            other.run(latter)?;
+            one.run("COMMIT")?;
+            let refused = other.simple("COMMIT", None)?;
+            assert_eq!(refused.sqlstate(), Some(sqlstate), "{former}; {latter}");
+            // Not all of it is there.
+            for owner in ["r", "s"] {
+                other.simple(&format!("DROP OWNED BY {owner}"), None)?;
+            }
+            for gone in ["SCHEMA made", "SCHEMA q", "TABLE t", "TABLE made", "VIEW made", "TYPE made"] {
+                other.simple(&format!("DROP {gone} CASCADE"), None)?;
+            }
+            for role in ["made", "r", "s"] {
+                other.simple(&format!("DROP ROLE {role}"), None)?;
+            }
+            other.run("CREATE TABLE t (id int); CREATE ROLE r; CREATE ROLE s; CREATE SCHEMA q")?;
+        }
+    }
+    Ok(())
+}
+
+/// Types go with their database, and its name is free again.
+#[test]
+fn a_database_is_dropped_with_all_that_is_in_it() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    for _ in 0..2 {
+        wire.run("CREATE ROLE r")?;
+        wire.run("CREATE DATABASE other")?;
+        let mut inside = Wire::connect(server.addr, "basalt", "other")?;
+        inside
+            .run("CREATE TYPE mood AS ENUM ('sad'); CREATE DOMAIN d AS int; CREATE TABLE t (id serial, m mood, x d)")?;
+        inside.run("CREATE VIEW v AS SELECT * FROM t; ALTER TYPE mood OWNER TO r")?;
+        drop(inside);
+        while wire.simple("DROP DATABASE other", None)?.sqlstate() == Some("55006") {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        wire.run("DROP ROLE r")?;
+    }
+    Ok(())
+}

@@ -130,3 +130,25 @@ fn portals_from_before_a_savepoint_outlive_errors_behind_it() -> Result<()> {
     assert_eq!(outcome(&mut wire)?, (0, Some("34000".to_string())));
     Ok(())
 }
+
+/// Their locks are given back: others may have changed the rows that were not handed over yet.
+#[test]
+fn rows_of_a_portal_made_behind_a_savepoint_go_with_it() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut wire, mut other) = (filled(&server)?, server.connect()?);
+    other.run("SET lock_timeout = '5s'")?;
+    wire.prepare("locked", "SELECT id FROM emp ORDER BY id FOR UPDATE")?;
+    wire.run("BEGIN")?;
+    wire.send(b'B', b"outer\0locked\0\0\0\0\0\0\0")?;
+    wire.send(b'S', &[])?;
+    assert_eq!(outcome(&mut wire)?, (0, None));
+    wire.run("SAVEPOINT s")?;
+    fetched(&mut wire, "outer", 2)?;
+    assert_eq!(outcome(&mut wire)?, (2, None));
+    wire.run("ROLLBACK TO s")?;
+    other.run("UPDATE emp SET id = id + 1000")?;
+    fetched(&mut wire, "outer", 2)?;
+    assert_eq!(outcome(&mut wire)?, (0, Some("34000".to_string())));
+    wire.run("ROLLBACK")?;
+    Ok(())
+}

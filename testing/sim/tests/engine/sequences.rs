@@ -6,7 +6,7 @@
 
 use basalt_engine::{CatalogEdit, Engine, Isolation, SequenceDef, SequenceValue, TxnOptions, catalog};
 use basalt_sim::{Machine, Rng};
-use basalt_types::{DataType, ObjectId, Version};
+use basalt_types::{DataType, ObjectId, Revision, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,6 +36,7 @@ fn definition(engine: &Engine, (name, increment, cache): (&str, i64, i64)) -> Se
         state: engine.next_object_id(),
         begins: SequenceValue { last: 0, is_called: false },
         comment: None,
+        revision: Revision::NEW,
     }
 }
 

@@ -6,8 +6,8 @@ use basalt_sim::Rng;
 use basalt_types::batch::{datum_at, to_stored};
 use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
 use basalt_types::{
-    ColumnBuilder, ColumnDef, ColumnId, ColumnPredicate, CompareOp, DataType, Datum, Key, ObjectId, Stamp, TableDef,
-    TabletId,
+    ColumnBuilder, ColumnDef, ColumnId, ColumnPredicate, CompareOp, DataType, Datum, Key, ObjectId, Revision, Stamp,
+    TableDef, TabletId,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,6 +85,7 @@ pub fn define(engine: &Engine, shape: Shape, name: &str) -> Arc<TableDef> {
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
         materialized: None,
+        revision: Revision::NEW,
     })
 }
 

@@ -104,9 +104,9 @@ async fn drop_index(session: &mut Session, names: &[Name], if_exists: bool, casc
     let Some(CatalogEdit::DropIndex { table, index }) = edits.first() else { return Ok(()) };
     let (table, index, what) = (*table, *index, format!("drop index {name}"));
     // What depends on it says so before anything has happened.
-    let before = session.txn()?.savepoint();
+    let before = session.txn()?.position();
     drop::apply(session, edits.clone(), &what, Some(false)).await?;
-    session.txn()?.rollback_to(before)?;
+    session.txn()?.undo_to(before)?;
     retire(session, table, index).await?;
     drop::apply(session, edits, &what, Some(false)).await
 }

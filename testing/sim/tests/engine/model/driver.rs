@@ -37,13 +37,21 @@ struct OpenTxn {
     base: State,
     snapshot: Version,
     overlay: Overlay,
-    saves: Vec<(Savepoint, Overlay)>,
+    saves: Vec<(Savepoint, Overlay, Held)>,
+    held: Held,
+}
+
+/// What a transaction keeps from others.
+#[derive(Clone, Default)]
+struct Held {
     /// Rows that it has surely locked, and rows that it may have.
     locks: HashSet<(usize, Name)>,
     touched: HashSet<(usize, Name)>,
     /// Tables locked, for use and for change.
     used: BTreeSet<usize>,
     altered: BTreeSet<usize>,
+    /// Tables of which only options are changed, beside those who use them.
+    oriented: BTreeSet<usize>,
 }
 
 struct PinnedReader {
@@ -150,6 +158,10 @@ impl Driver {
             Op::Insert { txn, slot, k, seed } => {
                 self.in_txn(txn, slot, |driver, open, def| driver.insert(open, slot, def, k, &mut Rng::new(seed)))
             }
+            Op::InsertWritten { txn, pick, seed } => match self.written_by_others(txn, pick) {
+                Some((slot, k)) => self.step(&Op::Insert { txn, slot, k, seed }),
+                None => Ok(()),
+            },
             Op::Update { txn, slot, pick, seed } => self
                 .in_txn(txn, slot, |driver, open, def| driver.update(open, slot, def, pick, None, &mut Rng::new(seed))),
             Op::UpdateKey { txn, slot, pick, k, seed } => self.in_txn(txn, slot, |driver, open, def| {
@@ -165,7 +177,7 @@ impl Driver {
             Op::Savepoint { txn } => {
                 if let Some(open) = &mut self.txns[txn] {
                     let savepoint = open.txn.savepoint();
-                    open.saves.push((savepoint, open.overlay.clone()));
+                    open.saves.push((savepoint, open.overlay.clone(), open.held.clone()));
                 }
                 Ok(())
             }
@@ -225,14 +237,16 @@ impl Driver {
                 open.overlay.defs.insert(slot, Some(def.clone()));
                 edit(open, CatalogEdit::PutTable(def))
             }),
-            Op::Orient { txn, slot, pick } => self.alter(txn, slot, |_, open, def| {
-                let Some(def) = def else { return Ok(()) };
-                let mut def = (*def).clone();
-                orient(&mut def, pick);
-                let def = Arc::new(def);
-                open.overlay.defs.insert(slot, Some(def.clone()));
-                edit(open, CatalogEdit::PutTable(def))
-            }),
+            Op::Orient { txn, slot, pick } => {
+                self.alter_under(TableLock::ShareUpdateExclusive, txn, slot, |_, open, def| {
+                    let Some(def) = def else { return Ok(()) };
+                    let mut def = (*def).clone();
+                    orient(&mut def, pick);
+                    let def = Arc::new(def);
+                    open.overlay.defs.insert(slot, Some(def.clone()));
+                    edit(open, CatalogEdit::PutTable(def))
+                })
+            }
             Op::Pin { pin } => {
                 let read = self.engine().read(self.last);
                 self.pins[pin] = Some(PinnedReader { read, state: self.committed.clone() });
@@ -289,10 +303,7 @@ impl Driver {
             base: self.committed.clone(),
             overlay: Overlay::default(),
             saves: Vec::new(),
-            locks: HashSet::new(),
-            touched: HashSet::new(),
-            used: BTreeSet::new(),
-            altered: BTreeSet::new(),
+            held: Held::default(),
         }
     }
 
@@ -310,13 +321,13 @@ impl Driver {
         };
         open.txn.next_statement();
         let locked = self.lock_table(&mut open, def.id, TableLock::RowExclusive);
-        let taken = self.others(txn).any(|other| other.altered.contains(&slot));
+        let taken = self.others(txn).any(|other| other.held.altered.contains(&slot));
         if taken {
             self.expect_locked(locked)?;
             return self.put_back(txn, own, open, Next::Continue);
         }
         context("lock table", locked)?;
-        open.used.insert(slot);
+        open.held.used.insert(slot);
         let found = by_id(&open.txn.catalog(), def.id);
         if found.as_ref() != Some(&def) {
             return fail(format!("the catalog has {found:?}, expected {def:?}"));
@@ -335,9 +346,19 @@ impl Driver {
         Ok(())
     }
 
-    /// Changes the catalog in a transaction.
+    /// Changes the catalog in a transaction, with the table alone.
     fn alter(
         &mut self,
+        txn: usize,
+        slot: usize,
+        work: impl FnOnce(&mut Driver, &mut OpenTxn, Option<Arc<TableDef>>) -> Outcome,
+    ) -> Outcome {
+        self.alter_under(TableLock::AccessExclusive, txn, slot, work)
+    }
+
+    fn alter_under(
+        &mut self,
+        mode: TableLock,
         txn: usize,
         slot: usize,
         work: impl FnOnce(&mut Driver, &mut OpenTxn, Option<Arc<TableDef>>) -> Outcome,
@@ -345,11 +366,13 @@ impl Driver {
         let own = self.txns[txn].is_none();
         let mut open = self.txns[txn].take().unwrap_or_else(|| self.begin(false, true));
         let def = self.committed.def(slot, &open.overlay);
-        let altered = self.others(txn).any(|other| other.altered.contains(&slot));
-        let used = self.others(txn).any(|other| other.used.contains(&slot));
+        let alone = mode == TableLock::AccessExclusive;
+        let altered =
+            self.others(txn).any(|other| other.held.altered.contains(&slot) || other.held.oriented.contains(&slot));
+        let used = alone && self.others(txn).any(|other| other.held.used.contains(&slot));
         if let Some(def) = &def {
             open.txn.next_statement();
-            let locked = self.lock_table(&mut open, def.id, TableLock::AccessExclusive);
+            let locked = self.lock_table(&mut open, def.id, mode);
             if altered || used {
                 self.expect_locked(locked)?;
                 return self.put_back(txn, own, open, Next::Continue);
@@ -358,8 +381,15 @@ impl Driver {
         } else if altered {
             return self.put_back(txn, own, open, Next::Continue);
         }
-        open.altered.insert(slot);
+        match alone {
+            true => open.held.altered.insert(slot),
+            false => open.held.oriented.insert(slot),
+        };
         open.txn.next_statement();
+        let catalog = open.txn.catalog();
+        // As it is read there: a change of it says from what it was made.
+        let def = def.map(|def| by_id(&catalog, def.id).filter(|found| *found == def).ok_or(def)).transpose();
+        let def = def.or_else(|def| fail(format!("the catalog does not have {def:?}")))?;
         work(self, &mut open, def)?;
         self.put_back(txn, own, open, Next::Continue)
     }
@@ -386,17 +416,31 @@ impl Driver {
         self.txns.iter().enumerate().filter(move |(i, _)| *i != txn).filter_map(|(_, open)| open.as_ref())
     }
 
+    /// Table and c1 of a row that another open transaction has inserted, updated or deleted.
+    fn written_by_others(&self, txn: usize, pick: u64) -> Option<(usize, i64)> {
+        let tables = self.others(txn).flat_map(|open| &open.overlay.writes);
+        let keyed = tables.filter(|(slot, _)| SHAPES[**slot].is_keyed());
+        let places = keyed.flat_map(|(slot, writes)| writes.iter().map(move |(name, row)| (*slot, name, row)));
+        let written: Vec<(usize, i64)> = places
+            .filter_map(|(slot, name, row)| {
+                let row = row.as_ref().or_else(|| self.committed.slots[slot].as_ref()?.rows.get(name))?;
+                if let Datum::I64(k) = row[0] { Some((slot, k)) } else { None }
+            })
+            .collect();
+        (!written.is_empty()).then(|| written[(pick % written.len() as u64) as usize])
+    }
+
     /// What another open transaction has of a row. The current one is not in `txns` while it works.
     fn claim_on(&self, slot: usize, name: &Name) -> Claim {
         let claimed = (slot, name.clone());
         let mut claim = Claim::None;
         for open in self.txns.iter().flatten() {
-            if open.locks.contains(&claimed) {
+            if open.held.locks.contains(&claimed) {
                 let changed = open.overlay.writes.get(&slot).is_some_and(|writes| writes.contains_key(name));
                 let stands = self.committed.slots[slot].as_ref().is_some_and(|table| table.rows.contains_key(name));
                 return if stands && !changed { Claim::OnlyLocked } else { Claim::Locked };
             }
-            if open.touched.contains(&claimed) {
+            if open.held.touched.contains(&claimed) {
                 claim = Claim::Unclear;
             }
         }
@@ -475,7 +519,7 @@ impl Driver {
         let inserted = self.unblocked("insert", open.txn.insert(&def, &row))?;
         let Some(inserted) = self.unless_refused(reuse, inserted)? else { return Ok(Next::RolledBack) };
         if SHAPES[slot].is_keyed() {
-            open.locks.insert((slot, name.clone()));
+            open.held.locks.insert((slot, name.clone()));
         }
         match (inserted, taken) {
             (Inserted::Done, false) => {
@@ -557,7 +601,7 @@ impl Driver {
                 )),
             };
         }
-        open.locks.insert((slot, name.clone()));
+        open.held.locks.insert((slot, name.clone()));
         match context("lock row", locked)? {
             Locked::Row(current) if as_read(def, &current.values) == *row && current.key == key => {
                 Ok(Ok((current, name.clone())))
@@ -603,7 +647,7 @@ impl Driver {
         let reuse = if new_name == name { Reuse::Free } else { self.reuse(open, slot, &new_name) };
         let updated = self.unblocked("update", open.txn.update(&def, &current, &row))?;
         let Some(updated) = self.unless_refused(reuse, updated)? else { return Ok(Next::RolledBack) };
-        open.locks.insert((slot, new_name.clone()));
+        open.held.locks.insert((slot, new_name.clone()));
         match (updated, taken) {
             (Inserted::Done, false) => {
                 open.overlay.write(slot, name, None);
@@ -648,7 +692,7 @@ impl Driver {
         let distinct: BTreeSet<&Name> = names.iter().collect();
         let taken = keyed && (distinct.len() < names.len() || names.iter().any(|name| self.newest(open, slot, name)));
         let reuses: Vec<Reuse> = names.iter().map(|name| self.reuse(open, slot, name)).collect();
-        let savepoint = open.txn.savepoint();
+        let before = open.txn.position();
         let half = rows.len() / 2;
         let outcome = {
             let load = async {
@@ -660,7 +704,7 @@ impl Driver {
             self.unblocked("bulk insert", load)?
         };
         if keyed {
-            open.touched.extend(names.iter().map(|name| (slot, name.clone())));
+            open.held.touched.extend(names.iter().map(|name| (slot, name.clone())));
         }
         let must_refuse = !taken && reuses.contains(&Reuse::Refused);
         match outcome {
@@ -678,7 +722,7 @@ impl Driver {
             }
             Err(Error::DuplicateKey { .. }) if taken => {
                 self.done.duplicates += 1;
-                context("rollback of the statement", open.txn.rollback_to(savepoint))?;
+                context("rollback of the statement", open.txn.undo_to(before))?;
                 Ok(Next::Continue)
             }
             other => fail(format!("bulk insert of {} rows: {other:?}, but taken = {taken}", rows.len())),
@@ -691,8 +735,9 @@ impl Driver {
             return Ok(());
         }
         open.saves.truncate((pick % open.saves.len() as u64) as usize + 1);
-        let (savepoint, overlay) = open.saves.last().expect("just seen");
-        open.overlay = overlay.clone();
+        let (savepoint, overlay, held) = open.saves.last().expect("just seen");
+        // Locks taken since are given back, so that others are not blocked by them.
+        (open.overlay, open.held) = (overlay.clone(), held.clone());
         context("rollback to savepoint", open.txn.rollback_to(*savepoint))
     }
 

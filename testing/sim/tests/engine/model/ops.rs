@@ -16,6 +16,12 @@ pub enum Op {
         k: i64,
         seed: u64,
     },
+    /// With the key of a row that another open transaction has written.
+    InsertWritten {
+        txn: usize,
+        pick: u64,
+        seed: u64,
+    },
     Update {
         txn: usize,
         slot: usize,
@@ -134,7 +140,8 @@ fn one(rng: &mut Rng) -> Op {
     let k = rng.below(KEYS) as i64;
     match rng.below(200) {
         0..10 => Op::Begin { txn: open, repeatable_read: rng.one_in(2), synchronous: !rng.one_in(4) },
-        10..45 => Op::Insert { txn, slot, k, seed },
+        10..42 => Op::Insert { txn, slot, k, seed },
+        42..45 => Op::InsertWritten { txn, pick, seed },
         45..75 => Op::Update { txn, slot, pick, seed },
         75..83 => Op::UpdateKey { txn, slot, pick, k, seed },
         83..103 => Op::Delete { txn, slot, pick },
