@@ -80,6 +80,7 @@ def arguments():
     parser.add_argument("--engine-seconds", type=int, default=30, help="length of one run of engine-tpcc [default: 30; quick: 5]")
     parser.add_argument("--isolation", default="read committed", help="of tpcc, ycsb, indexes and ch [default: read committed]")
     parser.add_argument("--warehouses", type=int, help="of tpcc, engine-tpcc and ch [default: 10; quick: 2]")
+    parser.add_argument("--pipelined", action="store_true", help="tpcc's terminals send together what waits for no answer [default: statement by statement]")
     parser.add_argument("--orientation", default="row", help="of Basalt's tables in tpcc, ycsb, indexes and ch [default: row]")
     parser.add_argument("--ycsb-rows", type=int, help="[default: 1000000; quick: 100000]")
     parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")

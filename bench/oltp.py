@@ -123,7 +123,8 @@ def tell(name, line):
 def tpcc(options, engines):
     """All five transactions, round by round in turn, and then the consistency conditions."""
     binary, both = client(), engines()
-    result = {"warehouses": options.warehouses, "clients": options.clients, "isolation": options.isolation, "rounds": options.rounds}
+    pipelined = ["--pipelined"] if options.pipelined else []
+    result = {"warehouses": options.warehouses, "clients": options.clients, "isolation": options.isolation, "pipelined": options.pipelined, "rounds": options.rounds}
     try:
         result["load"] = {}
         for server in both:
@@ -132,7 +133,7 @@ def tpcc(options, engines):
         runs = {server.name: [] for server in both}
         for seed in range(options.rounds):
             for server in both:
-                runs[server.name].append(run(options, binary, server, seed, "tpcc"))
+                runs[server.name].append(run(options, binary, server, seed, "tpcc", *pipelined))
         line = {name: summary(results, "new_orders_per_minute") for name, results in runs.items()}
         for server in both:
             line[server.name]["consistency"] = ask(binary, "check", "tpcc", "--url", server.url)
@@ -149,7 +150,7 @@ def tpcc(options, engines):
 
 def is_as_measured(options):
     """Whether the options are those that the bars are for."""
-    return options.isolation == "read committed" and options.orientation == "row" and options.ycsb_indexes == 0
+    return options.isolation == "read committed" and options.orientation == "row" and options.ycsb_indexes == 0 and not options.pipelined
 
 
 def ycsb(options, engines):

@@ -59,6 +59,9 @@ enum RunCommand {
         server: Server,
         #[command(flatten)]
         load: terminals::Load,
+        /// Send together what waits for no answer, as drivers that pipeline do
+        #[arg(long, conflicts_with = "by_statement")]
+        pipelined: bool,
     },
     /// One of the core workloads, or W
     Ycsb {
@@ -87,7 +90,9 @@ fn main() -> Result<()> {
     let (result, failed) = match Cli::parse().command {
         Command::Load(LoadCommand::Tpcc { server, options }) => (tpcc::load::load(&server.url, &options)?, false),
         Command::Load(LoadCommand::Ycsb { server, options }) => (ycsb::load(&server.url, &options)?, false),
-        Command::Run(RunCommand::Tpcc { server, load }) => (tpcc::run(&server.url, &load)?, false),
+        Command::Run(RunCommand::Tpcc { server, load, pipelined }) => {
+            (tpcc::run(&server.url, &load, pipelined)?, false)
+        }
         Command::Run(RunCommand::Ycsb { server, workload, distribution, load }) => {
             (ycsb::run(&server.url, workload, distribution, &load)?, false)
         }

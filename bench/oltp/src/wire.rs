@@ -2,7 +2,7 @@
 //!
 //! Statements are prepared when a connection is made and known by their number. One is run by Bind, Execute and Sync in
 //! one write; its reply is read into a buffer that is used again, and rows are looked at where they lie. Integers and
-//! times are sent in binary, everything else as text, and rows come as text.
+//! times are sent in binary, everything else as text, and rows come as text. Several may go out together, with one Sync.
 //!
 //! A connection is the same in both modes. While it blocks (loading, checking), a reply is there when its future is
 //! first polled. Afterwards the future waits until the loop in `terminals` has seen the socket become readable.
@@ -62,6 +62,8 @@ pub struct Connection {
     timings: Option<Vec<Latencies>>,
     /// What is asked, for the same.
     asked: String,
+    /// Numbers of the statements that have been sent together.
+    running: Vec<usize>,
     request: Vec<u8>,
     reply: Vec<u8>,
     /// Of `reply`, what has been received, and how far messages are complete.
@@ -83,6 +85,7 @@ impl Connection {
             statements: Vec::new(),
             timings: None,
             asked: "startup".to_string(),
+            running: Vec::new(),
             request: Vec::new(),
             reply: vec![0; REPLY_BYTES_MIN],
             received: 0,
@@ -161,7 +164,17 @@ impl Connection {
 
     /// Runs a prepared statement: the request is written when the reply is first polled.
     pub fn run(&mut self, number: usize, params: &[Param]) -> Reply<'_> {
+        self.batch().add(number, params).send()
+    }
+
+    /// Statements that go out together, as drivers that pipeline send them: none after one that fails is run.
+    pub fn batch(&mut self) -> Batch<'_> {
         self.asked.clear();
+        self.running.clear();
+        Batch { connection: self }
+    }
+
+    fn execute(&mut self, number: usize, params: &[Param]) {
         let begin = self.begin(b'B');
         self.request.push(0);
         self.request.push(b's');
@@ -180,9 +193,7 @@ impl Connection {
         self.end(begin);
         // Execute of the unnamed portal, all rows.
         self.request.extend_from_slice(&[b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0]);
-        self.sync();
-        let began = self.timings.is_some().then(Instant::now);
-        Reply { connection: Some(self), number, written: false, began }
+        self.running.push(number);
     }
 
     fn param(&mut self, param: Param) {
@@ -345,10 +356,27 @@ fn server_error(body: &[u8], sql: &str) -> ServerError {
     error
 }
 
-/// The reply to one prepared statement.
+/// See [`Connection::batch`].
+pub struct Batch<'c> {
+    connection: &'c mut Connection,
+}
+
+impl<'c> Batch<'c> {
+    pub fn add(self, number: usize, params: &[Param]) -> Batch<'c> {
+        self.connection.execute(number, params);
+        self
+    }
+
+    pub fn send(self) -> Reply<'c> {
+        self.connection.sync();
+        let began = self.connection.timings.is_some().then(Instant::now);
+        Reply { connection: Some(self.connection), written: false, began }
+    }
+}
+
+/// The reply to prepared statements that were sent together.
 pub struct Reply<'c> {
     connection: Option<&'c mut Connection>,
-    number: usize,
     written: bool,
     began: Option<Instant>,
 }
@@ -369,11 +397,14 @@ impl<'c> Future for Reply<'c> {
             this.connection = Some(connection);
             return Poll::Pending;
         }
-        if let (Some(timings), Some(began)) = (&mut connection.timings, this.began) {
-            timings[this.number].add(began.elapsed().as_micros() as u64);
+        // What each one of several took nobody knows.
+        if let (Some(timings), Some(began), [number]) = (&mut connection.timings, this.began, &connection.running[..]) {
+            timings[*number].add(began.elapsed().as_micros() as u64);
         }
-        if connection.error.is_some() {
-            connection.asked = connection.statements.get(this.number).cloned().unwrap_or_default();
+        if let Some(error) = connection.error {
+            let done = Rows { messages: &connection.reply[..error] }.sets().count();
+            let failed = connection.running.get(done).and_then(|number| connection.statements.get(*number));
+            connection.asked = failed.cloned().unwrap_or_default();
         }
         Poll::Ready(connection.rows())
     }
@@ -399,6 +430,11 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// Those of each statement that was sent.
+    pub fn sets(self) -> Sets<'a> {
+        Sets { messages: self.messages }
+    }
+
     pub fn first(self) -> Option<Row<'a>> {
         self.iter().next()
     }
@@ -420,6 +456,35 @@ impl<'a> Rows<'a> {
             }
         }
         0
+    }
+}
+
+/// See [`Rows::sets`].
+pub struct Sets<'a> {
+    messages: &'a [u8],
+}
+
+impl<'a> Sets<'a> {
+    /// That of the next statement, which there must be.
+    pub fn another(&mut self) -> Result<Rows<'a>> {
+        self.next().context("fewer answers than statements")
+    }
+}
+
+impl<'a> Iterator for Sets<'a> {
+    type Item = Rows<'a>;
+
+    fn next(&mut self) -> Option<Rows<'a>> {
+        let mut end = 0;
+        loop {
+            let (tag, body) = message(self.messages, end)?;
+            end += 5 + body.len();
+            if tag == b'C' {
+                let (messages, rest) = self.messages.split_at(end);
+                self.messages = rest;
+                return Some(Rows { messages });
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! A terminal: sends what it draws, statement by statement.
+//! A terminal: sends what it draws, statement by statement, or together what waits for no answer.
 
 use super::input::{Input, Inputs, KINDS};
-use super::transactions;
+use super::{pipelined, transactions};
 use crate::terminals::Script;
 use crate::wire::Connection;
 use anyhow::Result;
@@ -10,13 +10,14 @@ use std::sync::atomic::AtomicU64;
 pub struct Terminal<'a> {
     inputs: Inputs,
     input: Input,
+    pipelined: bool,
     /// New-Orders that name an unused item.
     rolled_back: &'a AtomicU64,
 }
 
 impl Terminal<'_> {
-    pub fn new(inputs: Inputs, rolled_back: &AtomicU64) -> Terminal<'_> {
-        Terminal { inputs, input: Input::Delivery { warehouse: 1, carrier: 1 }, rolled_back }
+    pub fn new(inputs: Inputs, pipelined: bool, rolled_back: &AtomicU64) -> Terminal<'_> {
+        Terminal { inputs, input: Input::Delivery { warehouse: 1, carrier: 1 }, pipelined, rolled_back }
     }
 }
 
@@ -30,6 +31,9 @@ impl Script for Terminal<'_> {
     }
 
     async fn attempt(&mut self, connection: &mut Connection) -> Result<()> {
+        if self.pipelined {
+            return pipelined::run(connection, &self.input, self.rolled_back).await;
+        }
         match &self.input {
             Input::NewOrder(order) => transactions::new_order(connection, order, self.rolled_back).await,
             Input::Payment(payment) => transactions::payment(connection, payment).await,

@@ -7,42 +7,42 @@ use super::input::{Line, NewOrder, Payment, Who, middle};
 use super::tables::ITEMS;
 use crate::terminals::{BEGIN, COMMIT, ROLLBACK, transaction_control};
 use crate::wire::Param::{Cents, Int, Text, Time};
-use crate::wire::{Connection, Statement, statement};
+use crate::wire::{Connection, Row, Statement, statement};
 use anyhow::{Context as _, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Places in `statements()`.
-const WAREHOUSE_TAX: usize = 3;
-const CUSTOMER_DISCOUNT: usize = 4;
-const NEXT_ORDER: usize = 5;
-const INSERT_ORDER: usize = 6;
-const INSERT_NEW_ORDER: usize = 7;
-const ITEM: usize = 8;
-const UPDATE_STOCK: usize = 9;
-const INSERT_LINE: usize = 10;
-const PAY_WAREHOUSE: usize = 11;
-const PAY_DISTRICT: usize = 12;
-const CUSTOMERS_BY_NAME: usize = 13;
-const LOCK_CUSTOMER: usize = 14;
-const PAY_CUSTOMER: usize = 15;
-const CUSTOMER_DATA: usize = 16;
-const PAY_CUSTOMER_DATA: usize = 17;
-const INSERT_HISTORY: usize = 18;
-const BALANCES_BY_NAME: usize = 19;
-const BALANCE: usize = 20;
-const LAST_ORDER: usize = 21;
-const LINES: usize = 22;
-const OLDEST_NEW_ORDER: usize = 23;
-const DELETE_NEW_ORDER: usize = 24;
-const SET_CARRIER: usize = 25;
-const SET_DELIVERED: usize = 26;
-const ORDER_AMOUNT: usize = 27;
-const DELIVER_CUSTOMER: usize = 28;
-const NEXT_ORDER_OF_DISTRICT: usize = 29;
-const LOW_STOCK: usize = 30;
+pub(super) const WAREHOUSE_TAX: usize = 3;
+pub(super) const CUSTOMER_DISCOUNT: usize = 4;
+pub(super) const NEXT_ORDER: usize = 5;
+pub(super) const INSERT_ORDER: usize = 6;
+pub(super) const INSERT_NEW_ORDER: usize = 7;
+pub(super) const ITEM: usize = 8;
+pub(super) const UPDATE_STOCK: usize = 9;
+pub(super) const INSERT_LINE: usize = 10;
+pub(super) const PAY_WAREHOUSE: usize = 11;
+pub(super) const PAY_DISTRICT: usize = 12;
+pub(super) const CUSTOMERS_BY_NAME: usize = 13;
+pub(super) const LOCK_CUSTOMER: usize = 14;
+pub(super) const PAY_CUSTOMER: usize = 15;
+pub(super) const CUSTOMER_DATA: usize = 16;
+pub(super) const PAY_CUSTOMER_DATA: usize = 17;
+pub(super) const INSERT_HISTORY: usize = 18;
+pub(super) const BALANCES_BY_NAME: usize = 19;
+pub(super) const BALANCE: usize = 20;
+pub(super) const LAST_ORDER: usize = 21;
+pub(super) const LINES: usize = 22;
+pub(super) const OLDEST_NEW_ORDER: usize = 23;
+pub(super) const DELETE_NEW_ORDER: usize = 24;
+pub(super) const SET_CARRIER: usize = 25;
+pub(super) const SET_DELIVERED: usize = 26;
+pub(super) const ORDER_AMOUNT: usize = 27;
+pub(super) const DELIVER_CUSTOMER: usize = 28;
+pub(super) const NEXT_ORDER_OF_DISTRICT: usize = 29;
+pub(super) const LOW_STOCK: usize = 30;
 /// Ten of them, one for each district.
-const STOCK: usize = 31;
+pub(super) const STOCK: usize = 31;
 
 pub fn statements() -> Vec<Statement> {
     let mut all = transaction_control();
@@ -199,12 +199,7 @@ async fn order_line(
     let cents = item.cents(0)? * i64::from(line.quantity);
     let stock = STOCK + order.district as usize - 1;
     let stock = connection.run(stock, &[Int(line.supplier), Int(line.item)]).await?.one()?;
-    let quantity = stock.int(0)?;
-    // 24 letters.
-    let mut district_info = [0; 24];
-    district_info.copy_from_slice(stock.get(2).map(str::as_bytes).filter(|info| info.len() == 24).context("s_dist")?);
-    let left = quantity - line.quantity;
-    let left = if left >= 10 { left } else { left + 91 };
+    let (left, district_info) = (left_of(stock.int(0)?, line), district_info(stock)?);
     let remote = i32::from(line.supplier != order.warehouse);
     let row = [Int(left), Int(line.quantity), Int(remote), Int(line.supplier), Int(line.item)];
     connection.run(UPDATE_STOCK, &row).await?;
@@ -221,6 +216,18 @@ async fn order_line(
     ];
     connection.run(INSERT_LINE, &row).await?;
     Ok(Some(cents))
+}
+
+/// What is left of a stock when a line is taken (clause 2.4.2.2).
+pub(super) fn left_of(quantity: i32, line: &Line) -> i32 {
+    let left = quantity - line.quantity;
+    if left >= 10 { left } else { left + 91 }
+}
+
+/// `s_dist_xx`, 24 letters.
+pub(super) fn district_info(stock: Row) -> Result<[u8; 24]> {
+    let letters = stock.get(2).context("s_dist is null")?.as_bytes();
+    letters.try_into().with_context(|| format!("s_dist of {} letters", letters.len()))
 }
 
 pub async fn payment(connection: &mut Connection, payment: &Payment) -> Result<()> {
@@ -309,12 +316,12 @@ pub async fn stock_level(connection: &mut Connection, warehouse: i32, district: 
     Ok(())
 }
 
-fn fraction(text: Option<&str>) -> Result<f64> {
+pub(super) fn fraction(text: Option<&str>) -> Result<f64> {
     Ok(text.context("no fraction")?.parse()?)
 }
 
 /// Microseconds since 2000-01-01, as the protocol has timestamps.
-fn now_us() -> i64 {
+pub(super) fn now_us() -> i64 {
     const UNIX_SECONDS_AT_2000: u64 = 946_684_800;
     let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(UNIX_SECONDS_AT_2000);
     SystemTime::now().duration_since(epoch).map_or(0, |since| since.as_micros() as i64)
