@@ -193,6 +193,13 @@ struct Held {
     upgrades: Vec<(Object, Mode)>,
 }
 
+impl Held {
+    fn strengthen(&mut self, object: &Object, held: &mut Mode, mode: Mode) {
+        let before = std::mem::replace(held, held.with(mode));
+        self.upgrades.push((object.clone(), before));
+    }
+}
+
 /// How much an owner had taken at some time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LockPosition {
@@ -516,8 +523,7 @@ impl Table {
             if blocked {
                 return Ok(Grant::Blocked);
             }
-            let before = std::mem::replace(held, held.with(mode));
-            self.held.entry(owner).or_default().upgrades.push((object.clone(), before));
+            self.held.entry(owner).or_default().strengthen(object, held, mode);
             return Ok(Grant::Held);
         }
         let behind = entry.queue.iter().any(|waiter| waiter.mode.conflicts_with(mode));
@@ -645,10 +651,7 @@ impl Table {
                 continue;
             }
             match entry.holders.iter_mut().find(|(holder, _)| *holder == owner) {
-                Some((_, held)) => {
-                    let before = std::mem::replace(held, held.with(mode));
-                    self.held.entry(owner).or_default().upgrades.push((object.clone(), before));
-                }
+                Some((_, held)) => self.held.entry(owner).or_default().strengthen(object, held, mode),
                 None => {
                     entry.holders.push((owner, mode));
                     self.held.entry(owner).or_default().objects.push(object.clone());

@@ -244,6 +244,31 @@ impl Session {
         Ok(true)
     }
 
+    /// Locks the relations that a plan asks for and plans anew, since those who were waited for may have changed what is
+    /// planned, until a plan asks for no more.
+    pub(crate) async fn lock_planned<P>(
+        &mut self,
+        mode: TableLock,
+        plan: impl Fn(&mut Session, &Arc<Catalog>) -> Result<(P, Vec<ObjectId>)>,
+    ) -> Result<P> {
+        let mut locked: Vec<ObjectId> = Vec::new();
+        loop {
+            let catalog = self.txn()?.catalog();
+            let (planned, mut wanted) = plan(self, &catalog)?;
+            wanted.retain(|id| !locked.contains(id));
+            if wanted.is_empty() {
+                return Ok(planned);
+            }
+            // All who lock many do so in one order.
+            wanted.sort_unstable();
+            wanted.dedup();
+            for id in wanted {
+                self.lock_table(id, mode, false).await?;
+                locked.push(id);
+            }
+        }
+    }
+
     pub(crate) fn wait_policy(&self) -> WaitPolicy {
         WaitPolicy::Wait(self.settings.effective().lock_timeout)
     }

@@ -374,28 +374,18 @@ fn table_of(edit: &CatalogEdit) -> Option<ObjectId> {
 /// The plan, made with nobody else at the tables that it changes or takes away, nor at those that refer to one whose
 /// columns go. Those of the given edits are locked by whoever gives them, in the mode that he needs.
 async fn plan_locked(session: &mut Session, given: &[CatalogEdit], what: &str, cascade: Option<bool>) -> Result<Plan> {
-    let mut locked: Vec<ObjectId> = Vec::new();
     let named: Vec<ObjectId> = given.iter().filter_map(table_of).collect();
-    loop {
-        let before = session.txn()?.catalog();
-        let plan = Plan::new(session, &before, given, cascade == Some(true))?;
+    let plan = |session: &mut Session, before: &Arc<Catalog>| {
+        let plan = Plan::new(session, before, given, cascade == Some(true))?;
         plan.check(what, cascade)?;
         let mut wanted: Vec<ObjectId> = plan.tables().filter(|id| !named.contains(id)).collect();
         for table in plan.narrowed.iter().map(|table| table.before.id) {
             wanted.push(table);
             wanted.extend(before.references_to(table).map(|(child, _)| child.id));
         }
-        wanted.retain(|id| !locked.contains(id));
-        wanted.sort_unstable();
-        wanted.dedup();
-        if wanted.is_empty() {
-            return Ok(plan);
-        }
-        for id in wanted {
-            session.lock_table(id, TableLock::AccessExclusive, false).await?;
-            locked.push(id);
-        }
-    }
+        Ok((plan, wanted))
+    };
+    session.lock_planned(TableLock::AccessExclusive, plan).await
 }
 
 /// Makes edits, unless they would break something. `cascade` (where the statement has such a word) takes that away too;

@@ -33,22 +33,14 @@ fn is_here(session: &Session, catalog: &Catalog, namespace: ObjectId) -> bool {
 
 /// The tables of roles, locked, and the catalog as it is then.
 async fn with_tables_locked(session: &mut Session, roles: &[(ObjectId, String)]) -> Result<Arc<Catalog>> {
-    let mut locked: Vec<ObjectId> = Vec::new();
-    loop {
-        let catalog = session.txn()?.catalog();
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
         let is_theirs = |table: &TableDef| {
-            roles.iter().any(|(_, name)| *name == table.owner) && is_here(session, &catalog, table.namespace)
+            roles.iter().any(|(_, name)| *name == table.owner) && is_here(session, catalog, table.namespace)
         };
-        let wanted = catalog.tables.values().filter(|table| is_theirs(table)).map(|table| table.id);
-        let wanted: Vec<ObjectId> = wanted.filter(|id| !locked.contains(id)).collect();
-        if wanted.is_empty() {
-            return Ok(catalog);
-        }
-        for id in wanted {
-            session.lock_table(id, TableLock::AccessExclusive, false).await?;
-            locked.push(id);
-        }
-    }
+        let tables = catalog.tables.values().filter(|table| is_theirs(table));
+        Ok((catalog.clone(), tables.map(|table| table.id).collect()))
+    };
+    session.lock_planned(TableLock::AccessExclusive, plan).await
 }
 
 pub(crate) async fn drop_all(session: &mut Session, names: &[String], cascade: bool) -> Result<()> {

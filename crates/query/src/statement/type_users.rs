@@ -54,15 +54,12 @@ pub(crate) fn check_keys(catalog: &Catalog, oid: u32, what: &str) -> Result<()> 
 /// Looks through all columns of a domain, and of domains over it: 23502 or 23514 for a value that would not do,
 /// 0A000 where the domain is part of a stored value.
 pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, wanted: TypeUse) -> Result<()> {
-    let mut locked: Vec<ObjectId> = Vec::new();
-    let (catalog, columns) = loop {
-        let catalog = session.txn()?.catalog();
-        let columns = columns_over(&catalog, oid, domain)?;
-        let wanted = columns.iter().map(|(table, _)| table.id).find(|id| !locked.contains(id));
-        let Some(wanted) = wanted else { break (catalog, columns) };
-        session.lock_table(wanted, TableLock::Share, false).await?;
-        locked.push(wanted);
+    let plan = |_: &mut Session, catalog: &Arc<Catalog>| {
+        let columns = columns_over(catalog, oid, domain)?;
+        let tables = columns.iter().map(|(table, _)| table.id).collect();
+        Ok(((catalog.clone(), columns), tables))
     };
+    let (catalog, columns) = session.lock_planned(TableLock::Share, plan).await?;
     if !columns.is_empty() {
         // Rows of those who had the locks before are seen.
         let txn = session.next_statement()?;

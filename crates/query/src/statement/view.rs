@@ -7,43 +7,36 @@ use crate::bind::{self, ParamTypes, pinned};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{AlterAction, Name, parse_query_text};
-use basalt_engine::{CatalogEdit, CheckOption, TableLock, ViewDef};
+use basalt_engine::{Catalog, CatalogEdit, CheckOption, TableLock, ViewDef};
 use basalt_types::{DataType, ObjectId, Revision};
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// Locks what a query reads, so that nobody takes it away before the view is there. 42P01 and its kin for what is gone.
-async fn lock_read(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -> Result<()> {
-    let mut locked: Vec<ObjectId> = Vec::new();
-    loop {
-        let catalog = session.txn()?.catalog();
-        let eval = session.eval_context(Vec::new(), &catalog);
-        let ctx = session.bind_context(&catalog, sql, &eval);
-        bind::bind_query(&ctx, query, &mut ParamTypes::none())?;
+/// Locks what a query reads, so that nobody takes it away before the view is there, and tells whether temporary tables
+/// are among that. 42P01 and its kin for what is gone.
+async fn lock_read(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -> Result<bool> {
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let eval = session.eval_context(Vec::new(), catalog);
+        let ctx = session.bind_context(catalog, sql, &eval);
+        let bound = bind::bind_query(&ctx, query, &mut ParamTypes::none())?;
+        let mut tables = bound.tables.iter().filter_map(|id| catalog.table(*id));
+        let reads_temporary = tables.any(|table| resolve::is_temporary(catalog, table.namespace));
         let read = pinned::relations_in(&*parse_query_text(&pinned::query(&ctx, query)?)?);
-        let wanted: Vec<ObjectId> = read.into_iter().filter(|id| !locked.contains(id)).collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        for id in wanted {
-            session.lock_table(id, TableLock::AccessShare, false).await?;
-            locked.push(id);
-        }
-    }
+        Ok((reads_temporary, read.into_iter().collect()))
+    };
+    session.lock_planned(TableLock::AccessShare, plan).await
 }
 
 /// Locks a view that is about to have another definition, if it is there.
 async fn lock_own(session: &mut Session, namespace: ObjectId, name: &str) -> Result<()> {
-    let mut locked = None;
-    loop {
-        let catalog = session.txn()?.catalog();
-        let Some(view) = catalog.view_named(namespace, name).filter(|view| locked != Some(view.id)) else {
-            return Ok(());
-        };
-        resolve::require_owner(session, "view", &view.name, &view.owner)?;
-        session.lock_table(view.id, TableLock::AccessExclusive, false).await?;
-        locked = Some(view.id);
-    }
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let view = catalog.view_named(namespace, name);
+        if let Some(view) = view {
+            resolve::require_owner(session, "view", &view.name, &view.owner)?;
+        }
+        Ok(((), view.map(|view| view.id).into_iter().collect()))
+    };
+    session.lock_planned(TableLock::AccessExclusive, plan).await
 }
 
 pub(crate) async fn create(
@@ -61,15 +54,7 @@ pub(crate) async fn create(
         return Err(SqlError::not_supported("views must not contain SELECT INTO"));
     }
     let check_option = check_options(options)?;
-    lock_read(session, query, sql).await?;
-    let catalog = session.txn()?.catalog();
-    let reads_temporary = {
-        let eval = session.eval_context(Vec::new(), &catalog);
-        let ctx = session.bind_context(&catalog, sql, &eval);
-        let bound = bind::bind_query(&ctx, query, &mut ParamTypes::none())?;
-        let read = bound.tables.iter().filter_map(|id| catalog.table(*id));
-        read.into_iter().any(|table| resolve::is_temporary(&catalog, table.namespace))
-    };
+    let reads_temporary = lock_read(session, query, sql).await?;
     let namespace = resolve::creation_namespace_of(session, name, temporary || reads_temporary)?;
     if reads_temporary && !temporary {
         let notice = format!("view \"{}\" will be a temporary view", name.name);
