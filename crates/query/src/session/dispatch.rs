@@ -259,7 +259,7 @@ impl Session {
             if wanted.is_empty() {
                 return Ok(planned);
             }
-            // All who lock many do so in one order.
+            // In one order for all who come this way, round by round.
             wanted.sort_unstable();
             wanted.dedup();
             for id in wanted {
