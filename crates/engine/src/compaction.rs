@@ -211,7 +211,7 @@ impl Engine {
             let edit = FileEdit::Compact { tablet: tablet.id, inputs: gone.clone(), outputs };
             Ok(record::file_edits(&[edit]))
         };
-        let (version, end) = match self.append_commit(None, &[], edit) {
+        let (version, end) = match self.append_commit(None, (&[], &[]), edit) {
             Err(Error::TableGone(_)) => return Ok(false),
             appended => appended?,
         };

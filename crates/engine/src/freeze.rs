@@ -261,7 +261,7 @@ impl Engine {
             let stayed = marked.stayed.clone();
             let edit = FileEdit::Freeze { tablet: tablet.id, file: entry.info(FileStamps::PerRow), stayed };
             let edit = record::file_edits(&[edit]);
-            let appended = self.append_commit(None, &[], || self.check_tablet(tablet).map(|()| edit));
+            let appended = self.append_commit(None, (&[], &[]), || self.check_tablet(tablet).map(|()| edit));
             if appended.is_ok() {
                 basalt_sched::failpoint::hit(step(entry.data.kind(), "freeze-appended", "evict-appended"));
                 let mut files = tablet.view().files.clone();

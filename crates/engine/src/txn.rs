@@ -29,7 +29,7 @@ use crate::record::Edits;
 use crate::tablet::{FileEntry, Tablet};
 use crate::validation::{ReadSet, Running};
 use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
-use basalt_meta::{Pin, PinReason, SequenceDef};
+use basalt_meta::{Over, Pin, PinReason, SequenceDef};
 use basalt_types::{FileId, Key, Lsn, ObjectId, ReadAt, TableDef, TabletId, TxnId, Version};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -118,6 +118,8 @@ pub struct Txn {
     /// Row operations logged so far: what a savepoint's void record counts.
     operations: u64,
     catalog_edits: Vec<CatalogEdit>,
+    /// Of each of them, what it was made over.
+    edits_over: Vec<Option<Over>>,
     /// The committed catalog with `catalog_edits`, while there are any.
     own_catalog: Option<Arc<Catalog>>,
     /// Table locks known to be held.
@@ -163,6 +165,7 @@ impl Txn {
             writes: WriteSet::default(),
             operations: 0,
             catalog_edits: Vec::new(),
+            edits_over: Vec::new(),
             own_catalog: None,
             tables: Vec::new(),
             wait: WaitPolicy::Wait(None),
@@ -368,6 +371,7 @@ impl Txn {
             self.writes.push(Change::NewTablet { tablet });
         }
         sequences_put(&edits).for_each(|sequence| self.engine.sequences.enter(sequence));
+        self.edits_over.extend(edits.iter().map(|edit| committed.over(edit)));
         self.catalog_edits.extend(edits);
         self.own_catalog = Some(Arc::new(next));
         Ok(())
@@ -414,6 +418,7 @@ impl Txn {
         self.engine.undo(id, undone);
         if self.catalog_edits.len() > position.catalog_edits {
             let undone = self.catalog_edits.split_off(position.catalog_edits);
+            self.edits_over.truncate(position.catalog_edits);
             self.own_catalog = match self.catalog_edits.is_empty() {
                 true => None,
                 false => Some(Arc::new(self.engine.catalog().apply(&self.catalog_edits)?)),

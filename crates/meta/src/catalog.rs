@@ -635,7 +635,7 @@ impl Catalog {
 }
 
 /// Constraints and indexes of a table: what may bear a comment of its own.
-fn parts(table: &TableDef) -> impl Iterator<Item = ObjectId> + '_ {
+pub(crate) fn parts(table: &TableDef) -> impl Iterator<Item = ObjectId> + '_ {
     let checks = table.checks.iter().map(|check| check.id);
     let foreign_keys = table.foreign_keys.iter().map(|key| key.id);
     let indexes = table

@@ -26,5 +26,6 @@ pub use order::CommitOrder;
 pub use pins::{Pin, PinReason, PinTable};
 pub use role::{Membership, Role, RoleSetting};
 pub use sequence::{SequenceDef, SequenceOwner, SequenceValue};
+pub use succession::Over;
 pub use txns::TxnTable;
 pub use types::{TypeDef, TypeKind, TypeUser};

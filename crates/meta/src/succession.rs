@@ -4,7 +4,11 @@
 //! An edit carries a whole definition, made from one that its statement has read. If another transaction has committed
 //! a definition of the same object since, this one would undo that, and where the other had given a table new tablets
 //! (TRUNCATE), would take their rows away. Locks keep most such transactions apart; what they do not cover is refused here.
+//!
+//! Edits that carry no definition do not say over what they were made: [`Catalog::over`] tells that when they are made, and
+//! [`Catalog::check_over`] compares at commit. Relations that go are not among them: whoever drops one has its lock.
 
+use crate::privilege::AclItem;
 use crate::{Catalog, CatalogEdit, Database, Error, Namespace, Result, Role};
 use basalt_types::{ObjectId, Revision};
 use std::collections::HashSet;
@@ -19,6 +23,27 @@ struct Definition<'a> {
     owner: Option<&'a str>,
     namespace: Option<ObjectId>,
     revision: Revision,
+}
+
+/// What an edit without a definition was made over.
+#[derive(Clone, Debug)]
+pub struct Over {
+    /// Of the object; `None` where it is not there, and of what has no revision.
+    revision: Option<Revision>,
+    /// Whether the object is there.
+    exists: bool,
+    /// The privileges in whose place others are put.
+    items: Option<Vec<AclItem>>,
+}
+
+impl Over {
+    fn is(&self, other: &Over) -> bool {
+        let same_state = match (self.revision, other.revision) {
+            (Some(one), Some(other)) => one.is(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        same_state && self.exists == other.exists && self.items == other.items
+    }
 }
 
 macro_rules! definition {
@@ -63,6 +88,63 @@ impl Catalog {
             }
         }
         Ok(())
+    }
+
+    /// What an edit without a definition is made over, if that has to be the same at commit.
+    pub fn over(&self, edit: &CatalogEdit) -> Option<Over> {
+        macro_rules! dropped {
+            ($map:ident, $id:expr) => {{
+                let revision = self.$map.get($id).map(|def| def.revision);
+                Some(Over { revision, exists: revision.is_some(), items: None })
+            }};
+        }
+        // A change of the object itself is no matter to what is said of it.
+        let said =
+            |exists: bool, items: Option<&Vec<AclItem>>| Some(Over { revision: None, exists, items: items.cloned() });
+        match edit {
+            CatalogEdit::DropDatabase(id) => dropped!(databases, id),
+            CatalogEdit::DropNamespace(id) => dropped!(namespaces, id),
+            CatalogEdit::DropRole(id) => dropped!(roles, id),
+            CatalogEdit::DropType(id) => dropped!(types, id),
+            CatalogEdit::SetAcl { key, .. } => said(self.has_object(key.object), self.acls.get(*key)),
+            CatalogEdit::SetDefaultAcl { key, .. } => said(true, self.acls.default_of(*key)),
+            CatalogEdit::SetComment { key, .. } => said(self.has_object(key.object), None),
+            _ => None,
+        }
+    }
+
+    /// Fails if an edit was made over something else than what is committed; `over` has what each was made over.
+    pub fn check_over(&self, edits: &[CatalogEdit], over: &[Option<Over>]) -> Result<()> {
+        let is_over = |edit: &CatalogEdit, over: &Over| self.over(edit).is_some_and(|now| now.is(over));
+        match edits.iter().zip(over).find(|(edit, over)| over.as_ref().is_some_and(|over| !is_over(edit, over))) {
+            None => Ok(()),
+            Some((edit, _)) => {
+                let (what, id) = match edit {
+                    CatalogEdit::DropDatabase(id) => ("database", *id),
+                    CatalogEdit::DropNamespace(id) => ("schema", *id),
+                    CatalogEdit::DropRole(id) => ("role", *id),
+                    CatalogEdit::DropType(id) => ("type", *id),
+                    CatalogEdit::SetAcl { key, .. } => (key.class.name(), key.object),
+                    CatalogEdit::SetDefaultAcl { key, .. } => ("default privileges of role", key.role),
+                    CatalogEdit::SetComment { key, .. } => ("object", key.object),
+                    _ => ("object", ObjectId(0)),
+                };
+                Err(Error::Changed { what, name: self.object_name(id).unwrap_or_else(|| id.to_string()) })
+            }
+        }
+    }
+
+    fn object_name(&self, id: ObjectId) -> Option<String> {
+        macro_rules! named {
+            ($($map:ident)*) => { None$(.or_else(|| self.$map.get(&id).map(|def| def.name.clone())))* };
+        }
+        named!(databases namespaces tables views types sequences roles)
+    }
+
+    /// Whether an object is there, or a part of a table that comments can be on.
+    fn has_object(&self, id: ObjectId) -> bool {
+        self.object_name(id).is_some()
+            || self.tables.values().any(|table| crate::catalog::parts(table).any(|part| part == id))
     }
 
     /// What an edit puts, and what is there in its place.

@@ -31,6 +31,7 @@ impl Txn {
         (self.id, self.seq, self.operations) = (None, 1, 0);
         self.writes = WriteSet::default();
         self.catalog_edits.clear();
+        self.edits_over.clear();
         self.own_catalog = None;
         self.looking = None;
         self.unlooked.clear();

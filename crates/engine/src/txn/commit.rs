@@ -3,6 +3,7 @@
 use super::{Change, Txn};
 use crate::record;
 use crate::{CatalogEdit, Engine, Error, Result};
+use basalt_meta::Over;
 use basalt_types::{Lsn, TxnId, Version};
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ impl Txn {
         // Once the record may be in the log, nothing is undone any more.
         self.ended = true;
         let noted = if self.unread { &[] } else { self.writes.changes() };
-        let decided = engine.append_commit(Some((id, noted)), &edits.catalog, last_look);
+        let decided = engine.append_commit(Some((id, noted)), (&edits.catalog, &self.edits_over), last_look);
         let (version, end) = match decided {
             Ok(decided) => decided,
             Err(error) => {
@@ -94,7 +95,7 @@ impl Engine {
     pub(crate) fn append_commit(
         self: &Arc<Self>,
         writer: Option<(TxnId, &[Change])>,
-        catalog: &[CatalogEdit],
+        (catalog, over): (&[CatalogEdit], &[Option<Over>]),
         files: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<(Version, Lsn)> {
         let mut turn = self.order.take_turn();
@@ -103,7 +104,9 @@ impl Engine {
         let next_catalog = match catalog.is_empty() {
             true => None,
             false => {
-                let mut next = self.catalog().succeed(catalog)?;
+                let committed = self.catalog();
+                committed.check_over(catalog, over)?;
+                let mut next = committed.succeed(catalog)?;
                 next.committed = turn.next();
                 Some(next)
             }

@@ -178,3 +178,50 @@ fn grants_are_those_of_roles_that_are_there() {
     let left = begun.apply(&[dropped, grant.clone()]).unwrap();
     left.succeed(&[grant]).unwrap();
 }
+
+/// Commits edits that were made over one catalog on top of another.
+fn beside(made_over: &Catalog, committed: &Catalog, edits: &[CatalogEdit]) -> crate::Result<Catalog> {
+    let over: Vec<_> = edits.iter().map(|edit| made_over.over(edit)).collect();
+    committed.check_over(edits, &over)?;
+    committed.succeed(edits)
+}
+
+#[test]
+fn nothing_is_taken_away_that_has_changed_since() {
+    let begun = begun();
+    let dropped = [CatalogEdit::DropNamespace(SCHEMA)];
+    let renamed = Namespace { name: "kept".into(), ..Namespace::clone(&begun.namespaces[&SCHEMA]) };
+    let renamed = begun.succeed(&[CatalogEdit::PutNamespace(renamed)]).unwrap();
+    assert!(is_changed(beside(&begun, &renamed, &dropped)));
+    beside(&renamed, &renamed, &dropped).unwrap();
+    // Of others' changes it is independent, and so is what the same transaction has made.
+    let other = begun.succeed(&[put(begun.table(TABLE).unwrap(), "other")]).unwrap();
+    beside(&begun, &other, &dropped).unwrap();
+    let role = CatalogEdit::PutRole(Role::new(ObjectId(30_000), "new"));
+    beside(&begun, &other, &[role, CatalogEdit::DropRole(ObjectId(30_000))]).unwrap();
+}
+
+#[test]
+fn what_is_said_of_an_object_is_put_over_what_its_maker_has_seen() {
+    let begun = begun();
+    let key = AclKey::of(ObjectClass::Table, TABLE);
+    let item = |privileges| AclItem { grantee: Some(ROLE), grantor: SUPERUSER, privileges, grantable: 0 };
+    let granted = |privileges| CatalogEdit::SetAcl { key, items: Some(vec![item(privileges)]) };
+    let first = begun.succeed(&[granted(1)]).unwrap();
+    // Both gave something: the second would take away what the first gave.
+    assert!(is_changed(beside(&begun, &first, &[granted(2)])));
+    beside(&first, &first, &[granted(3), granted(2)]).unwrap();
+    // A change of the object is no matter, its end is.
+    let other = begun.succeed(&[put(begun.table(TABLE).unwrap(), "other")]).unwrap();
+    beside(&begun, &other, &[granted(1)]).unwrap();
+    let gone = begun.succeed(&[CatalogEdit::DropTable(TABLE)]).unwrap();
+    let comment = |object| CatalogEdit::SetComment {
+        key: crate::CommentKey { class: 0, object, part: 0 },
+        text: Some("said".into()),
+    };
+    assert!(is_changed(beside(&begun, &gone, &[granted(1)])));
+    assert!(is_changed(beside(&begun, &gone, &[comment(TABLE)])));
+    beside(&begun, &gone, &[comment(SCHEMA)]).unwrap();
+    // Of what nobody ever saw, nothing is asked.
+    beside(&gone, &gone, &[granted(1)]).unwrap();
+}

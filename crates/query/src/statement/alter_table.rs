@@ -91,6 +91,10 @@ pub(crate) async fn run(
         }
         return Err(no_relation("relation", name));
     };
+    if before.materialized.is_some() != materialized {
+        // Another one has the name behind the wait.
+        return Box::pin(run(session, name, if_exists, kind, actions, sql)).await;
+    }
     resolve::require_owner(session, before.kind_word(), &before.name, &before.owner)?;
     let mut change = Change::of(&before, sql);
     let mut ordered: Vec<&AlterAction> = actions.iter().collect();

@@ -56,7 +56,7 @@ pub(crate) async fn run(
             alter_table::run(session, name, *if_exists, *kind, actions, sql).await?;
         }
         Definition::CreateSequence { name, if_not_exists, temporary, options } => {
-            sequence::create(session, name, *if_not_exists, *temporary, options, sql)?;
+            sequence::create(session, name, *if_not_exists, *temporary, options, sql).await?;
         }
         Definition::AlterSequence { name, if_exists, options } => {
             sequence::alter(session, name, *if_exists, options, sql).await?;

@@ -62,64 +62,80 @@ pub(crate) async fn run(
     }
 }
 
+/// What a name stands for; nothing where there is no such thing and that is no error.
+fn find(
+    session: &mut Session,
+    catalog: &Arc<Catalog>,
+    kind: ObjectKind,
+    name: &Name,
+    if_exists: bool,
+) -> Result<Option<Relation>> {
+    let what = kind.word();
+    if let Some(schema) = &name.schema
+        && let Err(error) = resolve::namespace(session, catalog, schema)
+    {
+        if !if_exists {
+            return Err(error);
+        }
+        skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
+        return Ok(None);
+    }
+    match resolve::find(session, catalog, name)? {
+        Some(found) => Ok(Some(found)),
+        None if index::find(session, catalog, name)?.is_some() => {
+            Err(SqlError::new("42809", format!("\"{}\" is not a {what}", name.name))
+                .with_hint("Use DROP INDEX to remove an index."))
+        }
+        None if if_exists => {
+            skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
+            Ok(None)
+        }
+        None => Err(no_relation(what, name)),
+    }
+}
+
 async fn relation_edits(
     session: &mut Session,
     kind: ObjectKind,
     name: &Name,
     if_exists: bool,
 ) -> Result<Vec<CatalogEdit>> {
-    let what = kind.word();
-    let catalog = session.txn()?.catalog();
-    if let Some(schema) = &name.schema
-        && let Err(error) = resolve::namespace(session, &catalog, schema)
-    {
-        if !if_exists {
-            return Err(error);
-        }
-        skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
-        return Ok(Vec::new());
-    }
-    let found = match resolve::find(session, &catalog, name)? {
-        Some(found) => found,
-        None if index::find(session, &catalog, name)?.is_some() => {
-            return Err(SqlError::new("42809", format!("\"{}\" is not a {what}", name.name))
-                .with_hint("Use DROP INDEX to remove an index."));
-        }
-        None if if_exists => {
-            skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
-            return Ok(Vec::new());
-        }
-        None => return Err(no_relation(what, name)),
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let Some(found) = find(session, catalog, kind, name, if_exists)? else { return Ok((Vec::new(), Vec::new())) };
+        let edits = drops_of(session, catalog, kind, found, name)?;
+        let mut wanted: Vec<ObjectId> = edits.iter().filter_map(relation_of).collect();
+        // Constraints of others go with a table.
+        let children = wanted.iter().flat_map(|id| catalog.references_to(*id)).map(|(child, _)| child.id);
+        wanted.extend(children.collect::<Vec<_>>());
+        Ok((edits, wanted))
     };
+    session.lock_planned(TableLock::AccessExclusive, plan).await
+}
+
+/// What takes a relation away that a statement calls by this kind: with the sequences that columns of a table own.
+fn drops_of(
+    session: &mut Session,
+    catalog: &Arc<Catalog>,
+    kind: ObjectKind,
+    found: Relation,
+    name: &Name,
+) -> Result<Vec<CatalogEdit>> {
+    let what = kind.word();
     match (found, kind) {
         (Relation::View(view), ObjectKind::View) => {
-            resolve::require_owner(session, "view", &view.name, &view.owner)?;
-            session.lock_table(view.id, TableLock::AccessExclusive, false).await?;
+            resolve::require_owner(session, what, &view.name, &view.owner)?;
             Ok(vec![CatalogEdit::DropView(view.id)])
         }
         (Relation::Sequence(sequence), ObjectKind::Sequence) => {
-            resolve::require_owner(session, "sequence", &sequence.name, &sequence.owner)?;
-            refuse_internal(&catalog, &sequence)?;
-            session.lock_table(sequence.id, TableLock::AccessExclusive, false).await?;
+            resolve::require_owner(session, what, &sequence.name, &sequence.owner)?;
+            refuse_internal(catalog, &sequence)?;
             Ok(vec![CatalogEdit::DropSequence(sequence.id)])
         }
-        (Relation::Table(found), ObjectKind::Table | ObjectKind::MaterializedView)
-            if found.materialized.is_some() == (kind == ObjectKind::MaterializedView) =>
+        (Relation::Table(table), ObjectKind::Table | ObjectKind::MaterializedView)
+            if table.materialized.is_some() == (kind == ObjectKind::MaterializedView) =>
         {
-            resolve::require_own_table(session, name)?;
-            let table = match resolve::try_lock_table(session, name, TableLock::AccessExclusive, false).await? {
-                Some(table) => table,
-                None if if_exists => return Ok(Vec::new()),
-                None => return Err(no_relation(what, name)),
-            };
             resolve::require_owner(session, what, &table.name, &table.owner)?;
-            let catalog = session.txn()?.catalog();
-            // Constraints of others go with it.
-            let children: Vec<ObjectId> = catalog.references_to(table.id).map(|(child, _)| child.id).collect();
-            for child in children {
-                session.lock_table(child, TableLock::AccessExclusive, false).await?;
-            }
-            let mut edits = with_owned(&catalog, table.id);
+            let mut edits = with_owned(catalog, table.id);
             edits.push(CatalogEdit::DropTable(table.id));
             Ok(edits)
         }
@@ -160,22 +176,18 @@ async fn schema_edits(
     cascade: bool,
     along: &mut Vec<String>,
 ) -> Result<Vec<CatalogEdit>> {
-    let catalog = session.txn()?.catalog();
-    let Some(namespace) = catalog.namespace_named(session.database.id, name).cloned() else {
-        if if_exists {
-            skipping(session, "00000", format!("schema \"{name}\" does not exist"));
-            return Ok(Vec::new());
-        }
-        return Err(SqlError::new("3F000", format!("schema \"{name}\" does not exist")));
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let Some(namespace) = schema_to_drop(session, catalog, name, if_exists)? else {
+            return Ok((None, Vec::new()));
+        };
+        let inside = listed(session, catalog, namespace);
+        let mut edits = temp::contents(catalog, namespace);
+        let wanted = edits.iter().filter_map(relation_of).collect();
+        edits.push(CatalogEdit::DropNamespace(namespace));
+        Ok((Some((edits, inside)), wanted))
     };
-    if resolve::is_system(&namespace) {
-        return Err(SqlError::new(
-            "2BP01",
-            format!("cannot drop schema {name} because it is required by the database system"),
-        ));
-    }
-    resolve::require_owner(session, "schema", name, &namespace.owner)?;
-    let inside = listed(session, &catalog, namespace.id);
+    let planned = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    let (edits, inside) = planned.unwrap_or_default();
     if !cascade && !inside.is_empty() {
         let details: Vec<String> = inside.iter().map(|object| format!("{object} depends on schema {name}")).collect();
         return Err(SqlError::new("2BP01", format!("cannot drop schema {name} because other objects depend on it"))
@@ -183,12 +195,27 @@ async fn schema_edits(
             .with_hint(CASCADE_HINT));
     }
     along.extend(inside);
-    for table in catalog.tables.values().filter(|table| table.namespace == namespace.id) {
-        session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
-    }
-    let mut edits = temp::contents(&catalog, namespace.id);
-    edits.push(CatalogEdit::DropNamespace(namespace.id));
     Ok(edits)
+}
+
+/// The schema of a name; nothing where there is none and that is no error.
+fn schema_to_drop(session: &mut Session, catalog: &Catalog, name: &str, if_exists: bool) -> Result<Option<ObjectId>> {
+    let Some(namespace) = catalog.namespace_named(session.database.id, name) else {
+        let message = format!("schema \"{name}\" does not exist");
+        if if_exists {
+            skipping(session, "00000", message);
+            return Ok(None);
+        }
+        return Err(SqlError::new("3F000", message));
+    };
+    if resolve::is_system(namespace) {
+        return Err(SqlError::new(
+            "2BP01",
+            format!("cannot drop schema {name} because it is required by the database system"),
+        ));
+    }
+    resolve::require_owner(session, "schema", name, &namespace.owner)?;
+    Ok(Some(namespace.id))
 }
 
 /// What a schema holds, as messages name it, in the order of making; sequences that go with a column are not told.
@@ -319,9 +346,9 @@ impl Plan {
         Ok(Plan { edits, after, narrowed, broken })
     }
 
-    /// Tables whose definitions it edits.
-    fn tables(&self) -> impl Iterator<Item = ObjectId> {
-        self.edits.iter().chain(self.broken.iter().flat_map(|dependent| &dependent.edits)).filter_map(table_of)
+    /// Tables, views and sequences whose definitions it edits.
+    fn relations(&self) -> impl Iterator<Item = ObjectId> {
+        self.edits.iter().chain(self.broken.iter().flat_map(|dependent| &dependent.edits)).filter_map(relation_of)
     }
 
     /// 2BP01 if something breaks, unless CASCADE (where the statement has such a word) takes that away too.
@@ -371,21 +398,34 @@ fn table_of(edit: &CatalogEdit) -> Option<ObjectId> {
     }
 }
 
-/// The plan, made with nobody else at the tables that it changes or takes away, nor at those that refer to one whose
-/// columns go. Those of the given edits are locked by whoever gives them, in the mode that he needs.
+/// The same of tables, views and sequences.
+fn relation_of(edit: &CatalogEdit) -> Option<ObjectId> {
+    match edit {
+        CatalogEdit::PutView(view) => Some(view.id),
+        CatalogEdit::PutSequence(sequence) => Some(sequence.id),
+        CatalogEdit::DropView(id) | CatalogEdit::DropSequence(id) => Some(*id),
+        edit => table_of(edit),
+    }
+}
+
+/// The plan, made with nobody else at the relations that it changes or takes away, nor at those that refer to one whose
+/// columns go. Tables that given edits change are locked by whoever gives them, in the mode that he needs. 2BP01 for what
+/// breaks comes last: those who are waited for may have taken it away.
 async fn plan_locked(session: &mut Session, given: &[CatalogEdit], what: &str, cascade: Option<bool>) -> Result<Plan> {
-    let named: Vec<ObjectId> = given.iter().filter_map(table_of).collect();
+    let is_drop = |edit: &&CatalogEdit| matches!(edit, CatalogEdit::DropTable(_));
+    let changed: Vec<ObjectId> = given.iter().filter(|edit| !is_drop(edit)).filter_map(table_of).collect();
     let plan = |session: &mut Session, before: &Arc<Catalog>| {
         let plan = Plan::new(session, before, given, cascade == Some(true))?;
-        plan.check(what, cascade)?;
-        let mut wanted: Vec<ObjectId> = plan.tables().filter(|id| !named.contains(id)).collect();
+        let mut wanted: Vec<ObjectId> = plan.relations().filter(|id| !changed.contains(id)).collect();
         for table in plan.narrowed.iter().map(|table| table.before.id) {
             wanted.push(table);
             wanted.extend(before.references_to(table).map(|(child, _)| child.id));
         }
         Ok((plan, wanted))
     };
-    session.lock_planned(TableLock::AccessExclusive, plan).await
+    let plan = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    plan.check(what, cascade)?;
+    Ok(plan)
 }
 
 /// Makes edits, unless they would break something. `cascade` (where the statement has such a word) takes that away too;

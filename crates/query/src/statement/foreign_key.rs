@@ -19,21 +19,24 @@ pub(crate) async fn declare(
     table: &mut TableDef,
     clause: &ForeignKeyClause,
 ) -> Result<Arc<ForeignKey>> {
-    let catalog = session.txn()?.catalog();
-    let parent = match resolve::find(session, &catalog, &clause.parent)? {
-        Some(Relation::Table(parent)) if parent.id != table.id && parent.materialized.is_none() => {
-            Some(resolve::lock_table(session, &clause.parent, TableLock::ShareRowExclusive, false).await?)
-        }
-        Some(Relation::Table(parent)) if parent.materialized.is_none() => None,
-        Some(_) => {
-            let message = format!("referenced relation \"{}\" is not a table", clause.parent.name);
-            return Err(SqlError::new("42809", message));
-        }
-        // A table that refers to itself as it is made.
-        None if is_own_name(&catalog, table, clause) => None,
-        None => return Err(no_relation("relation", &clause.parent)),
+    let own = &*table;
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let parent = match resolve::find(session, catalog, &clause.parent)? {
+            Some(Relation::Table(parent)) if parent.materialized.is_none() => {
+                Some(parent).filter(|parent| parent.id != own.id)
+            }
+            Some(_) => {
+                let message = format!("referenced relation \"{}\" is not a table", clause.parent.name);
+                return Err(SqlError::new("42809", message));
+            }
+            // A table that refers to itself as it is made.
+            None if is_own_name(catalog, own, clause) => None,
+            None => return Err(no_relation("relation", &clause.parent)),
+        };
+        let wanted = parent.iter().map(|parent| parent.id).collect();
+        Ok(((catalog.clone(), parent), wanted))
     };
-    let catalog = session.txn()?.catalog();
+    let (catalog, parent) = session.lock_planned(TableLock::ShareRowExclusive, plan).await?;
     if let Some(parent) = &parent {
         let key = parent.primary_key.iter().flat_map(|key| &key.columns).map(|id| id.0 as i16);
         let named: Vec<i16> = match clause.parent_columns.is_empty() {

@@ -520,28 +520,27 @@ pub(crate) async fn drop_edits(
     if_exists: bool,
     lock: TableLock,
 ) -> Result<Vec<CatalogEdit>> {
-    let catalog = session.txn()?.catalog();
-    if let (true, Some(schema)) = (if_exists, resolve::missing_schema(session, &catalog, name)) {
-        skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
-        return Ok(Vec::new());
-    }
-    if let Some(table) = primary_key_named(session, &catalog, name) {
-        return Err(required(&name.name, &name.name, &table.name));
-    }
-    let Some((table, _)) = find(session, &catalog, name)? else {
-        let error = no_index(session, &catalog, name, true);
-        if if_exists && error.sqlstate == "42704" {
-            skipping(session, "00000", format!("index \"{}\" does not exist", name.name));
-            return Ok(Vec::new());
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        if let (true, Some(schema)) = (if_exists, resolve::missing_schema(session, catalog, name)) {
+            skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
+            return Ok((None, Vec::new()));
         }
-        return Err(error);
+        if let Some(table) = primary_key_named(session, catalog, name) {
+            return Err(required(&name.name, &name.name, &table.name));
+        }
+        let Some((table, index)) = find(session, catalog, name)? else {
+            let error = no_index(session, catalog, name, true);
+            if if_exists && error.sqlstate == "42704" {
+                skipping(session, "00000", format!("index \"{}\" does not exist", name.name));
+                return Ok((None, Vec::new()));
+            }
+            return Err(error);
+        };
+        resolve::require_owner(session, "index", &name.name, &table.owner)?;
+        let wanted = vec![table.id];
+        Ok((Some((table, index)), wanted))
     };
-    resolve::require_owner(session, "index", &name.name, &table.owner)?;
-    session.lock_table(table.id, lock, false).await?;
-    let catalog = session.txn()?.catalog();
-    let Some((table, index)) = find(session, &catalog, name)? else {
-        return Err(no_index(session, &catalog, name, true));
-    };
+    let Some((table, index)) = session.lock_planned(lock, plan).await? else { return Ok(Vec::new()) };
     if index.constraint.is_some() {
         return Err(required(&index.name, &index.name, &table.name));
     }
@@ -566,8 +565,8 @@ pub(crate) async fn alter(
         skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
         return Ok(());
     }
-    if let Some(table) = primary_key_named(session, &catalog, name) {
-        return alter_primary_key(session, &table, actions).await;
+    if primary_key_named(session, &catalog, name).is_some() {
+        return alter_primary_key(session, name, actions).await;
     }
     // As PostgreSQL has it, ALTER INDEX gives any relation another name.
     if let [AlterAction::RenameTo(_)] = actions
@@ -578,20 +577,21 @@ pub(crate) async fn alter(
             _ => Box::pin(super::alter_table::run(session, name, if_exists, ObjectKind::Table, actions, sql)).await,
         };
     }
-    let Some((table, _)) = find(session, &catalog, name)? else {
-        let error = no_index(session, &catalog, name, false);
-        if if_exists && error.sqlstate == "42P01" {
-            skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
-            return Ok(());
-        }
-        return Err(error);
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let Some((table, index)) = find(session, catalog, name)? else {
+            let error = no_index(session, catalog, name, false);
+            if if_exists && error.sqlstate == "42P01" {
+                skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+                return Ok((None, Vec::new()));
+            }
+            return Err(error);
+        };
+        resolve::require_owner(session, "index", &name.name, &table.owner)?;
+        let wanted = vec![table.id];
+        Ok((Some((catalog.clone(), table, index)), wanted))
     };
-    resolve::require_owner(session, "index", &name.name, &table.owner)?;
-    session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
-    let catalog = session.txn()?.catalog();
-    let Some((table, index)) = find(session, &catalog, name)? else {
-        return Err(no_index(session, &catalog, name, false));
-    };
+    let planned = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    let Some((catalog, table, index)) = planned else { return Ok(()) };
     let mut changed = IndexDef::clone(&index);
     for action in actions {
         match action {
@@ -625,16 +625,20 @@ pub(crate) async fn alter(
     Ok(session.txn()?.edit_catalog(vec![edit])?)
 }
 
-async fn alter_primary_key(session: &mut Session, table: &Arc<TableDef>, actions: &[AlterAction]) -> Result<()> {
-    let name = table.primary_key.as_ref().map_or("", |key| &key.constraint_name);
-    resolve::require_owner(session, "index", name, &table.owner)?;
-    session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
-    let catalog = session.txn()?.catalog();
-    let mut changed = catalog.table(table.id).map(|table| TableDef::clone(table)).ok_or_else(SqlError::canceled)?;
+async fn alter_primary_key(session: &mut Session, name: &Name, actions: &[AlterAction]) -> Result<()> {
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let table = primary_key_named(session, catalog, name);
+        let table = table.ok_or_else(|| no_index(session, catalog, name, false))?;
+        resolve::require_owner(session, "index", &name.name, &table.owner)?;
+        let wanted = vec![table.id];
+        Ok(((catalog.clone(), table), wanted))
+    };
+    let (catalog, table) = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    let mut changed = TableDef::clone(&table);
     for action in actions {
         match action {
             AlterAction::RenameTo(new) => {
-                check_free(&catalog, table, new)?;
+                check_free(&catalog, &table, new)?;
                 resolve::require_create_in(session, &catalog, table.namespace)?;
                 if let Some(key) = &mut changed.primary_key {
                     key.constraint_name = new.clone();

@@ -36,6 +36,7 @@ const ROWS_COMPARED_MAX: usize = 1_000_000;
 /// The number of rows, if they are wanted.
 pub(crate) async fn create(session: &mut Session, create: &CreateMaterialized, sql: &Arc<str>) -> Result<Option<u64>> {
     refuse_query(&create.query)?;
+    super::view::lock_read(session, &create.query, sql).await?;
     let namespace = resolve::creation_namespace_of(session, &create.name, false)?;
     let catalog = session.txn()?.catalog();
     if resolve::is_temporary(&catalog, namespace.id) {

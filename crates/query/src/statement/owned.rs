@@ -31,22 +31,29 @@ fn is_here(session: &Session, catalog: &Catalog, namespace: ObjectId) -> bool {
     catalog.namespaces.get(&namespace).is_some_and(|schema| schema.database == session.database.id)
 }
 
-/// The tables of roles, locked, and the catalog as it is then.
-async fn with_tables_locked(session: &mut Session, roles: &[(ObjectId, String)]) -> Result<Arc<Catalog>> {
+/// The roles by name with their relations locked, and the catalog as it is then.
+async fn with_relations_locked(
+    session: &mut Session,
+    names: &[String],
+    what: &str,
+) -> Result<(Arc<Catalog>, Vec<(ObjectId, String)>)> {
     let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
-        let is_theirs = |table: &TableDef| {
-            roles.iter().any(|(_, name)| *name == table.owner) && is_here(session, catalog, table.namespace)
+        let roles = roles(session, catalog, names, what)?;
+        let is_theirs = |owner: &str, namespace: ObjectId| {
+            roles.iter().any(|(_, name)| name == owner) && is_here(session, catalog, namespace)
         };
-        let tables = catalog.tables.values().filter(|table| is_theirs(table));
-        Ok((catalog.clone(), tables.map(|table| table.id).collect()))
+        let tables = catalog.tables.values().map(|table| (table.id, &table.owner, table.namespace));
+        let views = catalog.views.values().map(|view| (view.id, &view.owner, view.namespace));
+        let sequences = catalog.sequences.values().map(|it| (it.id, &it.owner, it.namespace));
+        let theirs = tables.chain(views).chain(sequences).filter(|(_, owner, namespace)| is_theirs(owner, *namespace));
+        let wanted = theirs.map(|(id, ..)| id).collect();
+        Ok(((catalog.clone(), roles), wanted))
     };
     session.lock_planned(TableLock::AccessExclusive, plan).await
 }
 
 pub(crate) async fn drop_all(session: &mut Session, names: &[String], cascade: bool) -> Result<()> {
-    let catalog = session.txn()?.catalog();
-    let roles = roles(session, &catalog, names, "drop")?;
-    let catalog = with_tables_locked(session, &roles).await?;
+    let (catalog, roles) = with_relations_locked(session, names, "drop").await?;
     let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
     let mut edits = Vec::new();
     let mut gone = Vec::new();
@@ -169,9 +176,9 @@ fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[Ob
 
 pub(crate) async fn reassign(session: &mut Session, names: &[String], to: &str) -> Result<()> {
     let catalog = session.txn()?.catalog();
-    let roles = roles(session, &catalog, names, "reassign")?;
+    resolve::new_owner(session, &catalog, to, None)?;
+    let (catalog, roles) = with_relations_locked(session, names, "reassign").await?;
     let owner = resolve::new_owner(session, &catalog, to, None)?;
-    let catalog = with_tables_locked(session, &roles).await?;
     let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
     let here = |namespace| is_here(session, &catalog, namespace);
     let mut edits = Vec::new();

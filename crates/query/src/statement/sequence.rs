@@ -11,7 +11,7 @@ use basalt_engine::{Catalog, CatalogEdit, SequenceDef, SequenceOwner, SequenceVa
 use basalt_types::{DataType, ObjectId, Revision, TableDef};
 use std::sync::Arc;
 
-pub(crate) fn create(
+pub(crate) async fn create(
     session: &mut Session,
     name: &Name,
     if_not_exists: bool,
@@ -19,6 +19,7 @@ pub(crate) fn create(
     options: &SequenceOptions,
     sql: &Arc<str>,
 ) -> Result<()> {
+    lock_owner(session, options).await?;
     let namespace = resolve::creation_namespace_of(session, name, temporary)?;
     let catalog = session.txn()?.catalog();
     if catalog.relation_exists(namespace.id, &name.name) {
@@ -213,24 +214,34 @@ async fn locked(
     if_exists: bool,
     lock: TableLock,
 ) -> Result<Option<Arc<SequenceDef>>> {
-    loop {
-        let catalog = session.txn()?.catalog();
-        let id = match resolve::find(session, &catalog, name)? {
-            Some(Relation::Sequence(sequence)) => sequence.id,
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let sequence = match resolve::find(session, catalog, name)? {
+            Some(Relation::Sequence(sequence)) => sequence,
             Some(_) => return Err(SqlError::new("42809", format!("\"{}\" is not a sequence", name.name))),
             None if if_exists => {
                 skipping(session, "00000", format!("relation \"{name}\" does not exist"));
-                return Ok(None);
+                return Ok((None, Vec::new()));
             }
             None => return Err(no_relation("relation", name)),
         };
-        session.lock_table(id, lock, false).await?;
-        if let Some(sequence) = session.txn()?.catalog().sequences.get(&id) {
-            let sequence = sequence.clone();
-            resolve::require_owner(session, "sequence", &sequence.name, &sequence.owner)?;
-            return Ok(Some(sequence));
-        }
-    }
+        resolve::require_owner(session, "sequence", &sequence.name, &sequence.owner)?;
+        let wanted = vec![sequence.id];
+        Ok((Some(sequence), wanted))
+    };
+    session.lock_planned(lock, plan).await
+}
+
+/// Locks the table of OWNED BY, so that nobody takes it away before the sequence is its.
+async fn lock_owner(session: &mut Session, options: &SequenceOptions) -> Result<()> {
+    let Some(Some((name, _))) = &options.owned_by else { return Ok(()) };
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let wanted = match resolve::find(session, catalog, name)? {
+            Some(Relation::Table(table)) => vec![table.id],
+            _ => Vec::new(),
+        };
+        Ok(((), wanted))
+    };
+    session.lock_planned(TableLock::AccessShare, plan).await
 }
 
 pub(crate) async fn alter(
@@ -241,6 +252,7 @@ pub(crate) async fn alter(
     sql: &Arc<str>,
 ) -> Result<()> {
     let Some(before) = locked(session, name, if_exists, TableLock::ShareRowExclusive).await? else { return Ok(()) };
+    lock_owner(session, options).await?;
     let catalog = session.txn()?.catalog();
     let mut sequence = changed(session, &before, options, sql)?;
     set_owner(session, &catalog, &mut sequence, options)?;

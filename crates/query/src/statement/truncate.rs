@@ -65,6 +65,12 @@ async fn add_referencing(session: &mut Session, tables: &mut Vec<ObjectId>) -> R
             }
             session.require_on(child.id, privilege::TRUNCATE, &[])?;
             session.lock_table(child.id, TableLock::AccessExclusive, false).await?;
+            // Whoever was waited for may have taken the constraint or the table away, or given it to somebody else.
+            let catalog = session.txn()?.catalog();
+            if !catalog.references_to(tables[at]).any(|(now, _)| now.id == child.id) {
+                continue;
+            }
+            session.require_on(child.id, privilege::TRUNCATE, &[])?;
             let notice = format!("truncate cascades to table \"{}\"", child.name);
             session.notice(SqlError::notice(Severity::Notice, "00000", notice));
             tables.push(child.id);

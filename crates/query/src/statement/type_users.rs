@@ -2,6 +2,7 @@
 
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
+use crate::run::RunContext;
 use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::syntax::parse_query_text;
@@ -60,14 +61,6 @@ pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, 
         Ok(((catalog.clone(), columns), tables))
     };
     let (catalog, columns) = session.lock_planned(TableLock::Share, plan).await?;
-    if !columns.is_empty() {
-        // Rows of those who had the locks before are seen.
-        let txn = session.next_statement()?;
-        if txn.read().at().snapshot < txn.met() && session.block.isolation.has_one_snapshot() {
-            return Err(SqlError::new("40001", "could not serialize access due to concurrent update")
-                .with_detail("Values that were stored since the transaction's snapshot could not be checked."));
-        }
-    }
     for (table, column) in columns {
         let schema = catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone());
         let from = format!(
@@ -92,7 +85,7 @@ pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, 
                 ),
             ),
         };
-        if has_rows(session, &format!("SELECT 1 FROM {from} WHERE {condition} LIMIT 1")).await? {
+        if has_rows(session, &catalog, &format!("SELECT 1 FROM {from} WHERE {condition} LIMIT 1")).await? {
             return Err(error);
         }
     }
@@ -120,13 +113,14 @@ fn is_over(ty: &DataType, oid: u32) -> bool {
     matches!(ty, DataType::Domain(domain) if domain.oid == oid || is_over(&domain.base, oid))
 }
 
-async fn has_rows(session: &mut Session, sql: &str) -> Result<bool> {
-    let catalog = session.txn()?.catalog();
-    let eval = session.eval_context(Vec::new(), &catalog);
+/// Whether a query has rows as everything is now: also of those who had the locks of its tables before.
+async fn has_rows(session: &mut Session, catalog: &Arc<Catalog>, sql: &str) -> Result<bool> {
+    let eval = session.eval_context(Vec::new(), catalog);
     let query = parse_query_text(sql)?;
     let query =
-        bind::bind_query(&session.bind_context(&catalog, &Arc::from(sql), &eval), &query, &mut ParamTypes::none())?;
-    let ctx = session.run_context(&eval)?;
+        bind::bind_query(&session.bind_context(catalog, &Arc::from(sql), &eval), &query, &mut ParamTypes::none())?;
+    let read = session.txn()?.latest();
+    let ctx = RunContext { read, ..session.run_context(&eval)? };
     let mut batches = session.db.runtime().run(Arc::new(query), ctx);
     while let Some(batch) = batches.next().await? {
         if batch.num_rows() > 0 {

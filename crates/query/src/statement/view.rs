@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Locks what a query reads, so that nobody takes it away before the view is there, and tells whether temporary tables
 /// are among that. 42P01 and its kin for what is gone.
-async fn lock_read(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -> Result<bool> {
+pub(super) async fn lock_read(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -> Result<bool> {
     let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
         let eval = session.eval_context(Vec::new(), catalog);
         let ctx = session.bind_context(catalog, sql, &eval);
@@ -182,21 +182,22 @@ fn set_check_option(view: &mut ViewDef) -> Result<()> {
 }
 
 pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
-    let catalog = session.txn()?.catalog();
-    if let Some(Relation::View(view)) = resolve::find(session, &catalog, name)? {
-        lock_own(session, view.namespace, &view.name).await?;
-    }
-    let catalog = session.txn()?.catalog();
-    let mut view = match resolve::find(session, &catalog, name)? {
-        Some(Relation::View(view)) => ViewDef::clone(&view),
-        Some(_) => return Err(SqlError::new("42809", format!("\"{}\" is not a view", name.name))),
-        None if if_exists => {
-            define::skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
-            return Ok(());
-        }
-        None => return Err(no_relation("relation", name)),
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let view = match resolve::find(session, catalog, name)? {
+            Some(Relation::View(view)) => view,
+            Some(_) => return Err(SqlError::new("42809", format!("\"{}\" is not a view", name.name))),
+            None if if_exists => {
+                define::skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+                return Ok((None, Vec::new()));
+            }
+            None => return Err(no_relation("relation", name)),
+        };
+        resolve::require_owner(session, "view", &view.name, &view.owner)?;
+        let wanted = vec![view.id];
+        Ok((Some((catalog.clone(), ViewDef::clone(&view))), wanted))
     };
-    resolve::require_owner(session, "view", &view.name, &view.owner)?;
+    let planned = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    let Some((catalog, mut view)) = planned else { return Ok(()) };
     for action in actions {
         match action {
             AlterAction::RenameTo(new) => {
