@@ -8,6 +8,8 @@ import statistics
 import subprocess
 import time
 
+import servers as machine
+
 # Of all transactions, how many are logged: writing each down would take the server's time.
 SAMPLED = 0.05
 
@@ -76,18 +78,9 @@ def read_latencies(folder):
 def cpu_seconds(server):
     """User and system time of all processes that the server has and had."""
     ticks = os.sysconf("SC_CLK_TCK")
-    root, total = server.pid(), 0
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        # From the third field on: state, parent, …, utime, stime, cutime, cstime.
-        if int(entry) == root:
-            total += sum(int(field) for field in fields[11:15])
-        elif int(fields[1]) == root:
-            total += int(fields[11]) + int(fields[12])
+    total = 0
+    for pid, fields in machine.processes(server):
+        # utime and stime; of the root, which waits for the others, cutime and cstime too.
+        counted = fields[11:15] if pid == server.pid() else fields[11:13]
+        total += sum(int(field) for field in counted)
     return total / ticks

@@ -1,4 +1,5 @@
 """Basalt and PostgreSQL 15 as scratch servers, with the same durability: each commit is synced before its reply."""
+import contextlib
 import os
 import pwd
 import shutil
@@ -141,6 +142,37 @@ def folder_bytes(path):
                 # Collected meanwhile.
                 pass
     return total
+
+
+def processes(server):
+    """The server's process and its children: of each the number, and what /proc/PID/stat holds from the state on."""
+    root = server.pid()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            # It has ended meanwhile.
+            continue
+        if root in (int(entry), int(fields[1])):
+            yield int(entry), fields
+
+
+@contextlib.contextmanager
+def paused(server):
+    """No process of the server runs meanwhile; what it has put off, it does afterwards."""
+    stopped = []
+    try:
+        for pid, _ in processes(server):
+            # One may have ended meanwhile.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                stopped.append(pid)
+        yield
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def memory_bytes(pid, field="VmRSS"):
