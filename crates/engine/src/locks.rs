@@ -20,6 +20,7 @@ pub use report::{LockReport, LockWait, LockWaiter};
 
 use crate::{Error, Result};
 use basalt_types::{Key, ObjectId, TabletId, TxnId};
+use hashbrown::hash_map::EntryRef;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -98,6 +99,13 @@ pub enum Object {
 /// How strongly: one bit per mode of the object's kind, several for a holder that asked several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mode(u16);
+
+/// The key of an entry that is made where none was found.
+impl From<&Object> for Object {
+    fn from(object: &Object) -> Object {
+        object.clone()
+    }
+}
 
 impl Object {
     pub fn row(tablet: TabletId, key: &Key) -> Object {
@@ -209,7 +217,7 @@ pub struct LockPosition {
 
 #[derive(Default)]
 struct Table {
-    entries: HashMap<Object, Entry, ahash::RandomState>,
+    entries: hashbrown::HashMap<Object, Entry, ahash::RandomState>,
     held: HashMap<Owner, Held, ahash::RandomState>,
     /// What each waiting owner waits for: an owner waits for one thing at a time.
     waiting: HashMap<Owner, Object, ahash::RandomState>,
@@ -511,10 +519,7 @@ impl Locks {
 
 impl Table {
     fn try_grant(&mut self, owner: Owner, object: &Object, mode: Mode, held_max: usize) -> Result<Grant> {
-        let entry = match self.entries.get_mut(object) {
-            Some(entry) => entry,
-            None => self.entries.entry(object.clone()).or_default(),
-        };
+        let entry = self.entries.entry_ref(object).or_default();
         let blocked = entry.holders.iter().any(|(holder, held)| *holder != owner && held.conflicts_with(mode));
         if let Some((_, held)) = entry.holders.iter_mut().find(|(holder, _)| *holder == owner) {
             if held.covers(mode) {
@@ -545,10 +550,14 @@ impl Table {
     /// An owner holds this no more, and has taken it off its list.
     fn give_back(&mut self, owner: Owner, object: &Object) {
         self.held_count -= 1;
-        if let Some(entry) = self.entries.get_mut(object) {
-            entry.holders.retain(|(holder, _)| *holder != owner);
+        if let EntryRef::Occupied(mut entry) = self.entries.entry_ref(object) {
+            entry.get_mut().holders.retain(|(holder, _)| *holder != owner);
+            match entry.get() {
+                Entry { queue, .. } if !queue.is_empty() => self.serve(object),
+                Entry { holders, .. } if !holders.is_empty() => {}
+                _ => drop(entry.remove()),
+            }
         }
-        self.serve(object);
     }
 
     /// An owner that still holds this holds it in the mode that it had before.
@@ -563,7 +572,7 @@ impl Table {
     /// Has an owner hold the lock that stands for it, if it holds anything.
     fn stand_for(&mut self, owner: Owner, object: &Object) {
         let Some(held) = self.held.get_mut(&owner) else { return };
-        let entry = self.entries.entry(object.clone()).or_default();
+        let entry = self.entries.entry_ref(object).or_default();
         if !entry.holders.iter().any(|(holder, _)| *holder == owner) {
             entry.holders.push((owner, Mode::RUNNING));
             held.objects.push(object.clone());

@@ -7,6 +7,7 @@
 
 use crate::functions::{Function, Volatility};
 use basalt_types::{DataType, Datum};
+use smallvec::{SmallVec, smallvec};
 
 /// What `IS [NOT] …` asks of a boolean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +16,9 @@ pub enum Truth {
     False,
     Unknown,
 }
+
+/// Of an expression; few have more than four.
+pub type Children<'e> = SmallVec<[&'e Expr; 4]>;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
@@ -191,9 +195,9 @@ impl Expr {
     }
 
     /// Direct operands, in the order of evaluation.
-    pub fn children(&self) -> Vec<&Expr> {
+    pub fn children(&self) -> Children<'_> {
         match self {
-            Expr::Column { .. } | Expr::Param { .. } | Expr::Const { .. } | Expr::Hole { .. } => Vec::new(),
+            Expr::Column { .. } | Expr::Param { .. } | Expr::Const { .. } | Expr::Hole { .. } => Children::new(),
             Expr::Call { args, .. }
             | Expr::And(args)
             | Expr::Or(args)
@@ -204,9 +208,9 @@ impl Expr {
             | Expr::Not(expr)
             | Expr::IsNull(expr)
             | Expr::IsNotNull(expr)
-            | Expr::BoolTest { expr, .. } => vec![expr],
-            Expr::IsDistinct { left, right, .. } | Expr::NullIf { left, right, .. } => vec![left, right],
-            Expr::AnyAll { left, array, .. } => vec![left, array],
+            | Expr::BoolTest { expr, .. } => smallvec![&**expr],
+            Expr::IsDistinct { left, right, .. } | Expr::NullIf { left, right, .. } => smallvec![&**left, &**right],
+            Expr::AnyAll { left, array, .. } => smallvec![&**left, &**array],
             Expr::Case { branches, otherwise, .. } => {
                 let pairs = branches.iter().flat_map(|(condition, value)| [condition, value]);
                 pairs.chain(otherwise.as_deref()).collect()

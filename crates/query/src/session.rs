@@ -59,7 +59,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use surroundings::Surroundings;
+use surroundings::Around;
 
 /// What a client asks for when it connects.
 #[derive(Clone, Debug, Default)]
@@ -107,7 +107,7 @@ pub struct Session {
     followed: Option<Arc<basalt_engine::Catalog>>,
     /// How often it was found out who the session is.
     identity: u64,
-    surroundings: Mutex<Option<Arc<Surroundings>>>,
+    around: Mutex<Around>,
     /// Whether a statement has asked for the moment ([`EvalContext::asked_moment`]).
     asked_moment: Arc<AtomicBool>,
     pub(crate) database: Arc<basalt_engine::Database>,
@@ -223,7 +223,7 @@ impl Session {
             roles: vec![role.clone()],
             followed: None,
             identity: 0,
-            surroundings: Mutex::default(),
+            around: Mutex::default(),
             asked_moment: Arc::default(),
             login: role,
             database,

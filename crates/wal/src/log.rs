@@ -386,18 +386,21 @@ impl Log {
     /// that appends, never while holding what a flush could need.
     pub async fn admit(&self) -> Result<()> {
         let shared = &*self.shared;
-        loop {
+        let has_room = || match shared.poisoned() {
+            Some(error) => Err(error),
+            None => Ok(shared.buffered_bytes() <= shared.config.buffer_bytes_max),
+        };
+        while !has_room()? {
             let mut drained = pin!(shared.drained.notified());
             drained.as_mut().enable();
-            if let Some(error) = shared.poisoned() {
-                return Err(error);
-            }
-            if shared.buffered_bytes() <= shared.config.buffer_bytes_max {
-                return Ok(());
+            // What was drained since is not told again.
+            if has_room()? {
+                break;
             }
             shared.want(self.end().0, usize::MAX);
             drained.await;
         }
+        Ok(())
     }
 
     /// Position of the oldest byte kept.

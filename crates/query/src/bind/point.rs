@@ -25,7 +25,7 @@ pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr) -> Option<Vec
 
 /// Whether a condition that names a whole key asks for more: one of exactly as many conjuncts as the key has columns is
 /// their equalities.
-pub fn asks_more(filter: &Expr, key_columns: usize) -> bool {
+pub(super) fn asks_more(filter: &Expr, key_columns: usize) -> bool {
     filter.clone().split_and().len() != key_columns
 }
 
@@ -36,19 +36,25 @@ pub struct PointQuery {
     pub access: PointAccess,
     /// The whole condition, over the row in column-id order.
     pub filter: Expr,
+    /// Whether that is more than the key.
+    pub asks_more: bool,
     /// One per output column, over the same.
     pub outputs: Vec<Expr>,
-    /// What of the row these look at, ascending.
+    /// What of a row that its key has found these look at, ascending.
     pub columns: Vec<ColumnId>,
     /// Of a locking clause.
     pub lock: Option<LockTarget>,
+    /// Whether constants may fail, whatever rows there are.
+    checks_constants: bool,
 }
 
 impl PointQuery {
     /// Errors of constants come before all rows.
     pub fn check_constants(&self, eval: &EvalContext) -> crate::error::Result<()> {
-        let mut exprs = self.outputs.iter().chain([&self.filter]);
-        Ok(exprs.try_for_each(|expr| expr.check_constants(eval))?)
+        if self.checks_constants {
+            self.outputs.iter().chain([&self.filter]).try_for_each(|expr| expr.check_constants(eval))?;
+        }
+        Ok(())
     }
 }
 
@@ -88,9 +94,11 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
         outputs.push(output);
     }
     let filter = super::dml::over_row(condition.clone(), &places).fold_deciding(eval);
-    let columns = columns_of(outputs.iter().chain([&filter]));
+    let asks_more = asks_more(&filter, key.len());
+    let columns = columns_of(outputs.iter().chain(asks_more.then_some(&filter)));
+    let checks_constants = outputs.iter().chain([&filter]).any(Expr::has_constants);
     let (table, lock) = (table.clone(), lock.cloned());
-    Some(PointQuery { table, access: PointAccess { key }, filter, outputs, columns, lock })
+    Some(PointQuery { table, access: PointAccess { key }, filter, asks_more, outputs, columns, lock, checks_constants })
 }
 
 /// The columns that expressions over a row in column-id order look at, ascending.

@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub struct RowRules {
     /// Generated columns, each computed from the row without them. Values are of the columns' types.
     pub generated: Vec<(ColumnId, Expr)>,
+    /// Columns whose values are cut as they are stored (`timestamp(3)`): position and modifier.
+    pub cut: Vec<(usize, i32)>,
     /// In the order in which they are checked: by name.
     pub checks: Vec<RowCheck>,
     /// CHECK OPTION of the views that the statement writes through, by the view's name: true of every new row.
@@ -37,12 +39,17 @@ pub fn bind_row_rules(ctx: &BindContext, table: &Arc<TableDef>) -> Result<Arc<Ro
     Binder::new(ctx, &mut ParamTypes::none()).row_rules(table)
 }
 
+impl RowRules {
+    /// What the types of columns ask for, and nothing else.
+    pub fn of_types(table: &TableDef) -> RowRules {
+        let cut = table.live_columns().filter_map(|column| Some((column.id.position(), column.time_modifier?)));
+        RowRules { cut: cut.collect(), ..RowRules::default() }
+    }
+}
+
 impl Binder<'_> {
     pub fn row_rules(&mut self, table: &Arc<TableDef>) -> Result<Arc<RowRules>> {
-        if table.checks.is_empty() && table.columns.iter().all(|column| column.generated.is_none()) {
-            return Ok(Arc::default());
-        }
-        let mut rules = RowRules::default();
+        let mut rules = RowRules::of_types(table);
         for column in table.live_columns() {
             let Some(sql) = &column.generated else { continue };
             let target = Some((column.name.as_str(), &column.ty));

@@ -17,7 +17,7 @@ use super::node::{JoinKind, Key, Node, Op};
 use super::pull::decorrelated;
 use crate::plan::{self, AggregateCall, ColId, Plan, Query, Subquery, SubqueryKind, never_fails};
 use ahash::AHashMap;
-use basalt_expr::tree::{Expr, Truth};
+use basalt_expr::tree::{Children, Expr, Truth};
 use basalt_types::{CompareOp, DataType, Datum};
 
 /// A node whose rows ask subqueries, and the joins above it that answer.
@@ -48,14 +48,14 @@ enum Asks {
 
 /// The subqueries of an expression, those first that every row asks: of CASE and COALESCE that is what comes first.
 fn list_asked(query: &Query, expr: &Expr, asks: Asks, found: &mut Vec<(ColId, Asks)>) {
-    let (always, perhaps): (Vec<&Expr>, Vec<&Expr>) = match expr {
+    let (always, perhaps): (Children<'_>, Children<'_>) = match expr {
         Expr::Hole { id, .. } if query.subqueries.contains_key(id) => return found.push((*id, asks)),
         Expr::Case { branches, otherwise, .. } => {
             let mut parts = branches.iter().flat_map(|(condition, value)| [condition, value]);
             (parts.next().into_iter().collect(), parts.chain(otherwise.as_deref()).collect())
         }
         Expr::Coalesce { args, .. } => (args.iter().take(1).collect(), args.iter().skip(1).collect()),
-        other => (other.children(), Vec::new()),
+        other => (other.children(), Children::new()),
     };
     always.into_iter().for_each(|part| list_asked(query, part, asks, found));
     perhaps.into_iter().for_each(|part| list_asked(query, part, Asks::Perhaps, found));

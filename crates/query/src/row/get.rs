@@ -3,7 +3,7 @@
 use super::access::KeyPart;
 use super::shape::Shape;
 use super::{RowOut, RowRun};
-use crate::bind::point::{self, PointQuery};
+use crate::bind::point::PointQuery;
 use crate::error::Result;
 use basalt_engine::SeenRow;
 use basalt_types::TabletId;
@@ -26,7 +26,7 @@ impl Get {
         let key = point.access.key.into_iter().zip(&primary_key.columns);
         let key: Vec<KeyPart> = key.map(|(value, id)| KeyPart { value, ty: table.column(*id).ty.clone() }).collect();
         // What names the key is so of the row behind it.
-        let filter = point::asks_more(&point.filter, primary_key.columns.len()).then_some(point.filter);
+        let filter = point.asks_more.then_some(point.filter);
         Some(Get { key, shape: Shape::new(table.clone(), filter, point.outputs)? })
     }
 

@@ -88,7 +88,8 @@ impl Session {
             self.give_up();
             return None;
         };
-        let eval = Arc::new(EvalContext { params, ..EvalContext::clone(&eval) });
+        drop(eval);
+        let eval = self.eval_context(params, &catalog);
         match self.poll_at_once(at_once, bound, &eval, formats, sink) {
             Polled::Done(ended) => return Some(Ok(ended)),
             Polled::Failed(error, before) => {

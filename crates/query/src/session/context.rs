@@ -9,7 +9,7 @@ use crate::system::{CursorInfo, PreparedInfo, SystemContext};
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
 use basalt_expr::context::LiteralStyle;
-use basalt_types::{DataType, Datum};
+use basalt_types::DataType;
 use std::sync::Arc;
 
 /// Names that roles of a session had are known as long as there are not more.
@@ -45,13 +45,6 @@ impl Session {
     /// The catalog of the open transaction, or the committed one.
     pub(crate) fn catalog_now(&self) -> Arc<Catalog> {
         self.block.txn.as_ref().map_or_else(|| self.db.engine().catalog(), |txn| txn.catalog())
-    }
-
-    /// Parameters, clock and formats of the current statement.
-    pub(crate) fn eval_context(&self, params: Vec<Datum>, catalog: &Arc<Catalog>) -> Arc<EvalContext> {
-        let (now_micros, statement_micros) = self.moments();
-        let eval = self.surroundings(catalog).eval.clone();
-        Arc::new(EvalContext { params, now_micros, statement_micros, ..eval })
     }
 
     /// What literals are read by now.

@@ -297,7 +297,7 @@ impl Session {
             }
             Bound::Write(write) => {
                 let written = statement::write::run(self, write, eval, None).await?;
-                Ok(written.outcome(bound, write.tag()))
+                written.outcome(bound, write.tag())
             }
             Bound::With(with) => Box::pin(statement::write::run_with(self, with, eval)).await,
         }

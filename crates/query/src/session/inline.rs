@@ -10,7 +10,7 @@ use crate::plans::{self, Advice, Known, KnownPlan, PlanKey, TEXT_BYTES_MAX};
 use crate::row::{Cells, RowOut, RowPlan, RowRun, RowSink, Tried};
 use basalt_engine::{Catalog, ReadSet, Reading, TableLock, Txn};
 use basalt_expr::EvalContext;
-use basalt_types::{Datum, ReadAt};
+use basalt_types::ReadAt;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ pub struct AtOnceQuery {
 enum Ran {
     Done(u64),
     Failed(SqlError),
-    /// It has to be begun again, with these parameters.
-    Void(Vec<Datum>),
+    /// It has to be begun again.
+    Void,
 }
 
 impl Session {
@@ -77,8 +77,8 @@ impl Session {
         let formats: SmallVec<[i16; 16]> = columns.iter().map(|column| column.format).collect();
         self.statement_begins(&prepared.sql);
         self.runs_bound();
-        let eval = EvalContext { params, ..self.surroundings(&admitted.catalog).eval.clone() };
-        match self.run_inline(&plan, &admitted, eval, &formats, sink) {
+        let eval = self.eval_context(params, &admitted.catalog);
+        match self.run_inline(&plan, &admitted, &eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 Some(Ok(Ended { verb: "SELECT", rows: Some(rows) }))
@@ -87,10 +87,10 @@ impl Session {
                 self.statement_failed(&error);
                 Some(Err(error))
             }
-            Ran::Void(params) => {
+            Ran::Void => {
                 self.give_up();
                 if let Some(found) = self.portals.get_mut(portal) {
-                    (found.done, found.params) = (false, params);
+                    (found.done, found.params) = (false, eval.params.clone());
                 }
                 None
             }
@@ -122,13 +122,13 @@ impl Session {
         let admitted = self.admit_inline(plan, version)?;
         self.statement_begins(sql);
         self.runs_bound();
-        let eval = EvalContext { params: values.clone(), ..around.eval.clone() };
-        match self.run_inline(plan, &admitted, eval, &formats, sink) {
+        let eval = self.eval_context(values.clone(), &admitted.catalog);
+        match self.run_inline(plan, &admitted, &eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 Some(Ok(Ended { verb: "SELECT", rows: Some(rows) }))
             }
-            Ran::Failed(_) | Ran::Void(_) => {
+            Ran::Failed(_) | Ran::Void => {
                 self.give_up();
                 None
             }
@@ -187,15 +187,16 @@ impl Session {
         // The statement is about to begin.
         let statement_micros = self.db.os().clock.unix_micros();
         let now_micros = if self.block.scope == Scope::None { statement_micros } else { self.block.now_micros };
-        let mut eval = EvalContext { now_micros, statement_micros, ..around.eval.clone() };
-        eval.params = plans::values(literals, &known.types, &eval)?;
+        let eval = EvalContext { now_micros, statement_micros, ..around.eval.clone() };
+        let params = plans::values(literals, &known.types, &eval)?;
         let admitted = self.admit_inline(plan, known.catalog_version)?;
         let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, columns.len());
         self.statement_begins(&Arc::from(sql));
         self.runs_bound();
         let mark = sink.mark();
         sink.describe(columns);
-        match self.run_inline(plan, &admitted, eval, &formats, sink) {
+        let eval = self.eval_context(params, &admitted.catalog);
+        match self.run_inline(plan, &admitted, &eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 if self.block.scope == Scope::None {
@@ -204,7 +205,7 @@ impl Session {
                 Some(AtOnceQuery { ended: Ok(Ended { verb: "SELECT", rows: Some(rows) }), commits: false })
             }
             // An error is told by who runs it again.
-            Ran::Failed(_) | Ran::Void(_) => {
+            Ran::Failed(_) | Ran::Void => {
                 sink.back_to(mark);
                 self.give_up();
                 None
@@ -315,14 +316,13 @@ impl Session {
         &mut self,
         plan: &RowPlan,
         admitted: &Admitted,
-        mut eval: EvalContext,
+        eval: &EvalContext,
         formats: &[i16],
         sink: &mut dyn RowSink,
     ) -> Ran {
-        (eval.now_micros, eval.statement_micros) = self.moments();
         let engine = self.db.engine();
         let reading = Reading { at: admitted.at, noted: admitted.noted.as_deref() };
-        let run = RowRun { engine, reading, eval: &eval, scratch: &mut self.scratch };
+        let run = RowRun { engine, reading, eval, scratch: &mut self.scratch };
         let mark = sink.mark();
         let result = plan.run(run, &mut RowOut::Cells(Cells { sink, formats }));
         let result = result.and_then(|rows| self.check_age().map(|()| rows));
@@ -337,7 +337,7 @@ impl Session {
             Err(error) if !void => Ran::Failed(error),
             _ => {
                 sink.back_to(mark);
-                Ran::Void(eval.params)
+                Ran::Void
             }
         }
     }

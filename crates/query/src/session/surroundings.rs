@@ -8,6 +8,7 @@ use crate::syntax::Isolation;
 use crate::system::SystemContext;
 use basalt_engine::{Catalog, Database};
 use basalt_expr::EvalContext;
+use basalt_types::Datum;
 use std::sync::Arc;
 
 pub(crate) struct Surroundings {
@@ -27,15 +28,49 @@ pub(crate) struct Surroundings {
     pub words: Arc<str>,
 }
 
+/// What a session keeps of what was around it.
+#[derive(Default)]
+pub(crate) struct Around {
+    known: Option<Arc<Surroundings>>,
+    /// Of these, with the parameters and moments of the last statement: the next one takes it over.
+    eval: Option<Arc<EvalContext>>,
+}
+
+/// Longer parameters are not kept until the next statement.
+const KEPT_BYTES_MAX: usize = 256;
+
 impl Session {
     /// Those of now, with the names of a catalog.
     pub(crate) fn surroundings(&self, catalog: &Arc<Catalog>) -> Arc<Surroundings> {
-        let mut kept = self.surroundings.lock();
-        match &*kept {
-            Some(known) if known.are_of(self, catalog) => known.clone(),
-            _ => {
-                let words = kept.as_ref().map(|before| before.words.clone());
-                kept.insert(Arc::new(self.look_around(catalog, words))).clone()
+        self.around(&mut self.around.lock(), catalog).clone()
+    }
+
+    fn around<'k>(&self, kept: &'k mut Around, catalog: &Arc<Catalog>) -> &'k Arc<Surroundings> {
+        if !kept.known.as_ref().is_some_and(|known| known.are_of(self, catalog)) {
+            let words = kept.known.take().map(|before| before.words.clone());
+            *kept = Around { known: Some(Arc::new(self.look_around(catalog, words))), eval: None };
+        }
+        kept.known.as_ref().expect("just made")
+    }
+
+    /// Parameters, clock and formats of the current statement.
+    pub(crate) fn eval_context(&self, params: Vec<Datum>, catalog: &Arc<Catalog>) -> Arc<EvalContext> {
+        let (now_micros, statement_micros) = self.moments();
+        let mut kept = self.around.lock();
+        let around = self.around(&mut kept, catalog).clone();
+        let is_short = |value: &Datum| !matches!(value, Datum::Bytes(bytes) if bytes.len() > KEPT_BYTES_MAX);
+        if !params.iter().all(is_short) {
+            return Arc::new(EvalContext { params, now_micros, statement_micros, ..around.eval.clone() });
+        }
+        // Whoever works on with the last one, on another thread, keeps it.
+        match kept.eval.as_mut().and_then(Arc::get_mut) {
+            Some(eval) => {
+                (eval.params, eval.now_micros, eval.statement_micros) = (params, now_micros, statement_micros);
+                kept.eval.clone().expect("just changed")
+            }
+            None => {
+                let eval = Arc::new(EvalContext { params, now_micros, statement_micros, ..around.eval.clone() });
+                kept.eval.insert(eval).clone()
             }
         }
     }

@@ -3,13 +3,13 @@
 //! another's lock or for room in hot, has changed nothing that cannot be taken back, and begins again on that path.
 
 use super::insert::ROWS_INLINE_MAX;
+use super::rows::Returned;
 use super::{point_get, write};
 use crate::bind::point::{PointQuery, point_query};
 use crate::bind::{Bound, InsertSource, RowSource, Write};
 use crate::error::{Result, SqlError};
 use crate::row::{Cells, RowOut};
 use crate::session::Session;
-use arrow_array::RecordBatch;
 use basalt_engine::{Catalog, TableLock};
 use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::value_at;
@@ -109,7 +109,9 @@ pub(crate) async fn run(
         (Kind::Write, Bound::Write(write)) => {
             let written = write::run(session, write, eval, None).await?;
             if session.txn()?.take_consequences().is_empty() {
-                give(at_once, written.returning.unwrap_or_default(), eval, &mut out)?;
+                if let Some(returned) = written.returning {
+                    give(at_once, returned, eval, &mut out)?;
+                }
                 return Ok((at_once.verb, written.rows));
             }
             Err(SqlError::internal("a row of a table without constraints has consequences"))
@@ -118,8 +120,11 @@ pub(crate) async fn run(
     }
 }
 
-fn give(at_once: &AtOnce, batches: Vec<RecordBatch>, eval: &EvalContext, out: &mut RowOut<'_>) -> Result<()> {
-    for batch in &batches {
+fn give(at_once: &AtOnce, returned: Returned, eval: &EvalContext, out: &mut RowOut<'_>) -> Result<()> {
+    if let Returned::Few(few) = &returned {
+        return few.rows.iter().try_for_each(|row| out.push(&at_once.types, row, eval));
+    }
+    for batch in &returned.into_batches()? {
         for row in 0..batch.num_rows() {
             let columns = at_once.types.iter().zip(batch.columns());
             let values: Vec<Datum> = columns.map(|(ty, column)| value_at(ty, column.as_ref(), row)).collect();

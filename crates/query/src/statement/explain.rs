@@ -3,7 +3,7 @@
 use super::define::{exists, skipping};
 use super::resolve;
 use super::rows::text_rows;
-use crate::bind::point::{asks_more, point_query};
+use crate::bind::point::point_query;
 use crate::bind::{BoundWith, InsertSource, PointAccess, RowSource, Write};
 use crate::error::{Result, SqlError};
 use crate::explain::document::{self, Object, Value, quoted};
@@ -250,7 +250,7 @@ async fn of_bound(
         Bound::Query(query) => match point_query(query, eval) {
             Some(point) => {
                 point.check_constants(eval)?;
-                let beside = asks_more(&point.filter, point.access.key.len()).then_some(&point.filter);
+                let beside = point.asks_more.then_some(&point.filter);
                 let get = of_point(&point.table, &point.access, beside, eval)?;
                 let step = match point.lock {
                     Some(_) => Step::over("Lock Rows", vec![get]),

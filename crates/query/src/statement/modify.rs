@@ -135,7 +135,11 @@ async fn change_point(
             continue;
         }
         let Some(mut current) = txn.lock_row(table, tablet, &key, lock, wait).await?.row() else { continue };
-        let is_known = point.beside_key.is_some() && current.stamp == seen;
+        // Of the row that was seen, all is known; of a key that is all that is asked for, the key.
+        let is_known = match point.beside_key {
+            Some(_) => current.stamp == seen,
+            None => current.key == key,
+        };
         if !is_known && !point.filter.holds_as_planned(&current.values, &path.eval)? {
             continue;
         }

@@ -29,8 +29,6 @@ pub(crate) struct RowPath {
     pub rules: Arc<RowRules>,
     pub catalog: Arc<Catalog>,
     pub eval: Arc<EvalContext>,
-    /// Columns whose values are cut as they are stored: position and modifier.
-    cut: Vec<(usize, i32)>,
 }
 
 impl RowPath {
@@ -41,9 +39,7 @@ impl RowPath {
         eval: &Arc<EvalContext>,
     ) -> Arc<RowPath> {
         let (table, rules) = (table.clone(), rules.clone());
-        let cut = table.live_columns().filter_map(|column| Some((column.id.position(), column.time_modifier?)));
-        let cut = cut.collect();
-        Arc::new(RowPath { table, rules, catalog: catalog.clone(), eval: eval.clone(), cut })
+        Arc::new(RowPath { table, rules, catalog: catalog.clone(), eval: eval.clone() })
     }
 
     /// Steps 2 and 3 for one row with all its columns (dropped ones null).
@@ -68,7 +64,7 @@ impl RowPath {
 
     /// Values of date and time types as their columns keep them.
     fn cut_times(&self, row: &mut [Datum]) -> Result<()> {
-        for (at, modifier) in &self.cut {
+        for (at, modifier) in &self.rules.cut {
             let value = std::mem::replace(&mut row[*at], Datum::Null);
             row[*at] = fit_time(&self.table.columns[*at].ty, *modifier, value)?;
         }
@@ -77,7 +73,7 @@ impl RowPath {
 
     /// The same for columns in stored form.
     fn cut_blocks(&self, stored: &mut [ArrayRef]) -> Result<()> {
-        for (at, modifier) in &self.cut {
+        for (at, modifier) in &self.rules.cut {
             let (ty, array) = (&self.table.columns[*at].ty, &stored[*at]);
             let phys = ty.phys().ok_or_else(|| SqlError::internal("a column's type is storable"))?;
             let mut builder = ColumnBuilder::new(phys, array.len());

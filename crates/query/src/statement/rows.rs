@@ -16,19 +16,52 @@ use std::sync::Arc;
 
 /// Rows per batch of computed results.
 const BATCH_ROWS: usize = 8_192;
+/// So many rows are kept as they are: columns of so few cost more to make than the rows themselves.
+const FEW_ROWS: usize = 16;
 
 /// What a data-changing statement did.
 pub(crate) struct Written {
     pub rows: u64,
-    pub returning: Option<Vec<RecordBatch>>,
+    pub returning: Option<Returned>,
 }
 
 impl Written {
-    pub fn outcome(self, bound: &Bound, verb: &'static str) -> Outcome {
-        match (self.returning, bound.columns()) {
-            (Some(batches), Some(columns)) => Outcome::Rows(RowStream::new(columns, RowSource::ready(batches), verb)),
+    pub fn outcome(self, bound: &Bound, verb: &'static str) -> Result<Outcome> {
+        Ok(match (self.returning, bound.columns()) {
+            (Some(rows), Some(columns)) => {
+                Outcome::Rows(RowStream::new(columns, RowSource::ready(rows.into_batches()?), verb))
+            }
             _ => Outcome::Command { tag: format!("{verb} {}", self.rows) },
+        })
+    }
+}
+
+/// What RETURNING has given.
+pub(crate) enum Returned {
+    Few(FewRows),
+    Batches(Vec<RecordBatch>),
+}
+
+impl Returned {
+    pub fn into_batches(self) -> Result<Vec<RecordBatch>> {
+        match self {
+            Returned::Few(few) => few.into_builder()?.finish(),
+            Returned::Batches(batches) => Ok(batches),
         }
+    }
+}
+
+/// Rows as they came.
+pub(crate) struct FewRows {
+    types: Vec<DataType>,
+    pub rows: Vec<Vec<Datum>>,
+}
+
+impl FewRows {
+    fn into_builder(self) -> Result<RowsBuilder> {
+        let mut builder = RowsBuilder::new(self.types)?;
+        self.rows.iter().try_for_each(|row| builder.push(row))?;
+        Ok(builder)
     }
 }
 
@@ -106,8 +139,36 @@ pub(crate) fn text_rows(columns: Vec<ResultColumn>, rows: &[Vec<String>], verb: 
 
 /// Collects RETURNING's rows, if there is such a clause.
 pub(crate) struct ReturningRows<'a> {
-    clause: Option<(&'a Returning, RowsBuilder)>,
+    clause: Option<(&'a Returning, Gathered)>,
     table: &'a TableDef,
+}
+
+enum Gathered {
+    Few(FewRows),
+    Many(RowsBuilder),
+}
+
+impl Gathered {
+    fn push(&mut self, row: Vec<Datum>) -> Result<()> {
+        match self {
+            Gathered::Few(few) if few.rows.len() < FEW_ROWS => few.rows.push(row),
+            Gathered::Few(few) => {
+                let few = FewRows { types: std::mem::take(&mut few.types), rows: std::mem::take(&mut few.rows) };
+                let mut builder = few.into_builder()?;
+                builder.push(&row)?;
+                *self = Gathered::Many(builder);
+            }
+            Gathered::Many(builder) => builder.push(&row)?,
+        }
+        Ok(())
+    }
+
+    fn returned(self) -> Result<Returned> {
+        Ok(match self {
+            Gathered::Few(few) => Returned::Few(few),
+            Gathered::Many(builder) => Returned::Batches(builder.finish()?),
+        })
+    }
 }
 
 impl<'a> ReturningRows<'a> {
@@ -119,11 +180,14 @@ impl<'a> ReturningRows<'a> {
     ) -> Result<ReturningRows<'a>> {
         let clause = match returning {
             Some(returning) => {
-                let types = match &returning.query {
+                let types: Vec<DataType> = match &returning.query {
                     Some(_) => table.live_columns().map(|column| column.ty.clone()).chain(extra).collect(),
                     None => returning.exprs.iter().map(|expr| expr.ty()).collect(),
                 };
-                Some((returning, RowsBuilder::new(types)?))
+                if let Some(ty) = types.iter().find(|ty| ty.phys().is_none()) {
+                    return Err(not_storable(ty));
+                }
+                Some((returning, Gathered::Few(FewRows { types, rows: Vec::new() })))
             }
             None => None,
         };
@@ -136,29 +200,29 @@ impl<'a> ReturningRows<'a> {
 
     /// `row` in column-id order, with a search's extra values behind.
     pub fn push(&mut self, row: &[Datum], eval: &EvalContext) -> Result<()> {
-        let Some((returning, builder)) = &mut self.clause else { return Ok(()) };
+        let Some((returning, gathered)) = &mut self.clause else { return Ok(()) };
         if returning.query.is_some() {
             let own = self.table.live_columns().map(|column| row[column.id.position()].clone());
             let extra = row[self.table.columns.len()..].iter().cloned();
-            return builder.push(&own.chain(extra).collect::<Vec<Datum>>());
+            return gathered.push(own.chain(extra).collect());
         }
         let values = returning.exprs.iter().map(|expr| Ok(expr.eval_scalar(row, eval)?));
-        builder.push(&values.collect::<Result<Vec<_>>>()?)
+        gathered.push(values.collect::<Result<_>>()?)
     }
 
     /// The outputs. Subqueries see the statement's snapshot, without what it has written.
-    pub async fn finish(self, txn: &Txn, means: Option<&Means>) -> Result<Option<Vec<RecordBatch>>> {
-        let Some((returning, builder)) = self.clause else { return Ok(None) };
-        let batches = builder.finish()?;
-        let Some(query) = &returning.query else { return Ok(Some(batches)) };
+    pub async fn finish(self, txn: &Txn, means: Option<&Means>) -> Result<Option<Returned>> {
+        let Some((returning, gathered)) = self.clause else { return Ok(None) };
+        let returned = gathered.returned()?;
+        let Some(query) = &returning.query else { return Ok(Some(returned)) };
         let Some(means) = means else { return Err(SqlError::internal("RETURNING has nothing to run with")) };
-        let query = query.with_written(&HeldRows { batches, memory: None });
+        let query = query.with_written(&HeldRows { batches: returned.into_batches()?, memory: None });
         let mut stream = means.run(txn, query);
         let mut outputs = Vec::new();
         while let Some(batch) = stream.next().await? {
             outputs.push(batch);
         }
-        Ok(Some(outputs))
+        Ok(Some(Returned::Batches(outputs)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commands that change rows, alone or together in one statement (WITH).
 
-use super::rows::Written;
+use super::rows::{Returned, Written};
 use super::touched::Touched;
 use super::{insert, modify};
 use crate::bind::{Bound, BoundWith, Write};
@@ -45,7 +45,7 @@ pub(crate) async fn run_with(session: &mut Session, with: &BoundWith, eval: &Arc
             let main = write.with_given(&running.given);
             let written = run(session, &main, eval, Some(running.touched.clone())).await?;
             running.run(session, &after).await?;
-            Ok(written.outcome(&with.main, write.tag()))
+            written.outcome(&with.main, write.tag())
         }
         Bound::With(_) => Err(SqlError::internal("WITH in WITH")),
     }
@@ -76,7 +76,7 @@ impl RunningWith<'_> {
                 Write::Read(query) => read(session, query, self.eval).await?,
                 write => {
                     let written = run(session, write, self.eval, Some(self.touched.clone())).await?;
-                    written.returning.unwrap_or_default()
+                    written.returning.map_or_else(|| Ok(Vec::new()), Returned::into_batches)?
                 }
             };
             self.given[*slot] = Some(HeldRows { batches, memory: None });

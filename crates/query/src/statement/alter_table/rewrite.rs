@@ -89,7 +89,7 @@ impl Source {
         let rules = match rewrite.complete {
             true => bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), &eval), &after)?,
             // The rows are in the table already: the batch writes them as they are.
-            false => Arc::default(),
+            false => Arc::new(bind::RowRules::of_types(&after)),
         };
         let path = RowPath::new(&after, &rules, &catalog, &eval);
         let sender = session.start_batch(&path)?;
