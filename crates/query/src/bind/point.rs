@@ -94,7 +94,8 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
         outputs.push(output);
     }
     let filter = super::dml::over_row(condition.clone(), &places).fold_deciding(eval);
-    let asks_more = asks_more(&filter, key.len());
+    // Folded, it may be fewer parts, that say more: `key = 1 AND false`.
+    let asks_more = asks_more(condition, key.len());
     let columns = columns_of(outputs.iter().chain(asks_more.then_some(&filter)));
     let checks_constants = outputs.iter().chain([&filter]).any(Expr::has_constants);
     let (table, lock) = (table.clone(), lock.cloned());
