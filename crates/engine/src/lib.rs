@@ -61,5 +61,5 @@ pub use basalt_cold::blocks_brought;
 pub use basalt_meta::Error as CatalogError;
 pub use basalt_meta::{
     Catalog, CatalogEdit, CheckOption, CommentKey, Database, FileKind, Membership, Namespace, Role, RoleSetting,
-    SequenceDef, SequenceOwner, SequenceValue, TypeDef, TypeKind, TypeUser, ViewDef, catalog, privilege,
+    SequenceDef, SequenceOwner, SequenceValue, TypeDef, TypeKind, TypeUser, ViewDef, catalog, is_defined, privilege,
 };

@@ -353,12 +353,23 @@ impl Txn {
     /// Edits the catalog in this transaction. The caller holds the table locks that PostgreSQL asks for.
     /// New tablets named by the edit can be written right away.
     pub fn edit_catalog(&mut self, edits: Vec<CatalogEdit>) -> Result<()> {
+        let seen = self.engine.catalog();
+        self.edit_catalog_over(&seen, edits)
+    }
+
+    /// The same of edits that were made with this catalog in view: what they take away, or put in the place of, has to be
+    /// as it was there.
+    pub fn edit_catalog_over(&mut self, seen: &Catalog, edits: Vec<CatalogEdit>) -> Result<()> {
         basalt_meta::edit::check(&edits)?;
         self.writer()?;
         // On top of what others have committed by now; if that clashes with earlier edits, commit will say so.
         let all: Vec<CatalogEdit> = self.catalog_edits.iter().chain(&edits).cloned().collect();
         let committed = self.engine.catalog();
         committed.check_current(&edits)?;
+        // Own edits are part of what was seen: then it is what is below them now.
+        let seen = if self.catalog_edits.is_empty() { seen } else { &committed };
+        let over: Vec<Option<Over>> = edits.iter().map(|edit| seen.over(edit)).collect();
+        committed.check_over(&edits, &over)?;
         let next = committed.apply(&all).or_else(|_| self.catalog().apply(&edits))?;
         // Only of the tables edited: another's may be of a table that was dropped since it was seen here.
         let put = edits.iter().flat_map(|edit| match edit {
@@ -371,7 +382,7 @@ impl Txn {
             self.writes.push(Change::NewTablet { tablet });
         }
         sequences_put(&edits).for_each(|sequence| self.engine.sequences.enter(sequence));
-        self.edits_over.extend(edits.iter().map(|edit| committed.over(edit)));
+        self.edits_over.extend(over);
         self.catalog_edits.extend(edits);
         self.own_catalog = Some(Arc::new(next));
         Ok(())

@@ -9,7 +9,7 @@ use basalt_types::schema::{ForeignKey, IndexDef, Orientation};
 use basalt_types::usertype::row_type_oid;
 use basalt_types::{Attribute, CompositeDef, ObjectId, Revision, TableDef, TabletId, Version};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// First id of user objects, as in PostgreSQL.
@@ -152,6 +152,9 @@ pub struct Catalog {
     /// (namespace, name) of relations (tables, views, sequences, indexes), which share one name space. Derived.
     #[serde(skip)]
     by_name: Arc<BTreeMap<(ObjectId, String), ObjectId>>,
+    /// Primary keys that no index of its own keeps have their names among relations, too.
+    #[serde(skip)]
+    key_names: Arc<BTreeSet<(ObjectId, String)>>,
 }
 
 impl Catalog {
@@ -187,6 +190,7 @@ impl Catalog {
             by_index: Arc::default(),
             referencing: Arc::default(),
             by_name: Arc::default(),
+            key_names: Arc::default(),
         };
         for (id, name) in namespaces {
             let namespace = Namespace {
@@ -225,6 +229,8 @@ impl Catalog {
         self.referencing = Arc::new(referencing);
         let names = self.relations().map(|(namespace, name, id)| ((namespace, name.to_string()), id));
         self.by_name = Arc::new(names.collect());
+        let keys = self.tables.values().filter_map(|table| Some((table.namespace, table.primary_key.as_ref()?)));
+        self.key_names = Arc::new(keys.map(|(namespace, key)| (namespace, key.constraint_name.clone())).collect());
     }
 
     /// Default privileges of programs that knew of no database hold in the schema's, or in each that is there.
@@ -326,7 +332,8 @@ impl Catalog {
     }
 
     pub fn relation_exists(&self, namespace: ObjectId, name: &str) -> bool {
-        self.by_name.contains_key(&(namespace, name.to_string()))
+        let name = (namespace, name.to_string());
+        self.by_name.contains_key(&name) || self.key_names.contains(&name)
     }
 
     pub(crate) fn type_names(&self) -> &BTreeMap<(ObjectId, String), ObjectId> {
@@ -539,11 +546,14 @@ impl Catalog {
                 parts(&table).chain([*id]).for_each(|id| self.forget_comments(id));
             }
             CatalogEdit::PutType(def) => {
-                self.types.insert(def.id, def.clone());
+                if let Some(before) = self.types.insert(def.id, def.clone()) {
+                    let kept: Vec<ObjectId> = def.checks().collect();
+                    before.checks().filter(|id| !kept.contains(id)).for_each(|id| self.forget_comments(id));
+                }
             }
             CatalogEdit::DropType(id) => {
-                self.types.remove(id).ok_or(Error::Stale(*id))?;
-                self.forget_comments(*id);
+                let def = self.types.remove(id).ok_or(Error::Stale(*id))?;
+                def.checks().chain([*id]).for_each(|id| self.forget_comments(id));
             }
             CatalogEdit::PutSequence(sequence) => {
                 self.sequences.insert(sequence.id, Arc::new(sequence.clone()));

@@ -28,4 +28,4 @@ pub use role::{Membership, Role, RoleSetting};
 pub use sequence::{SequenceDef, SequenceOwner, SequenceValue};
 pub use succession::Over;
 pub use txns::TxnTable;
-pub use types::{TypeDef, TypeKind, TypeUser};
+pub use types::{TypeDef, TypeKind, TypeUser, is_defined};

@@ -32,6 +32,8 @@ pub struct Over {
     revision: Option<Revision>,
     /// Whether the object is there.
     exists: bool,
+    /// The object's owner, whose own privileges are in the list.
+    owner: Option<ObjectId>,
     /// The privileges in whose place others are put.
     items: Option<Vec<AclItem>>,
 }
@@ -42,7 +44,7 @@ impl Over {
             (Some(one), Some(other)) => one.is(other),
             (one, other) => one.is_none() && other.is_none(),
         };
-        same_state && self.exists == other.exists && self.items == other.items
+        same_state && self.exists == other.exists && self.owner == other.owner && self.items == other.items
     }
 }
 
@@ -95,20 +97,27 @@ impl Catalog {
         macro_rules! dropped {
             ($map:ident, $id:expr) => {{
                 let revision = self.$map.get($id).map(|def| def.revision);
-                Some(Over { revision, exists: revision.is_some(), items: None })
+                Some(Over { revision, exists: revision.is_some(), owner: None, items: None })
             }};
         }
         // A change of the object itself is no matter to what is said of it.
-        let said =
-            |exists: bool, items: Option<&Vec<AclItem>>| Some(Over { revision: None, exists, items: items.cloned() });
+        let said = |exists: bool, owner: Option<ObjectId>, items: Option<&Vec<AclItem>>| {
+            Some(Over { revision: None, exists, owner, items: items.cloned() })
+        };
         match edit {
             CatalogEdit::DropDatabase(id) => dropped!(databases, id),
             CatalogEdit::DropNamespace(id) => dropped!(namespaces, id),
             CatalogEdit::DropRole(id) => dropped!(roles, id),
             CatalogEdit::DropType(id) => dropped!(types, id),
-            CatalogEdit::SetAcl { key, .. } => said(self.has_object(key.object), self.acls.get(*key)),
-            CatalogEdit::SetDefaultAcl { key, .. } => said(true, self.acls.default_of(*key)),
-            CatalogEdit::SetComment { key, .. } => said(self.has_object(key.object), None),
+            CatalogEdit::SetAcl { key, .. } => {
+                said(self.has_object(key.object), self.owner_of(key.object), self.acls.get(*key))
+            }
+            CatalogEdit::SetDefaultAcl { key, .. } => {
+                let exists = self.roles.contains_key(&key.role)
+                    && key.schema.is_none_or(|schema| self.namespaces.contains_key(&schema));
+                said(exists, None, self.acls.default_of(*key))
+            }
+            CatalogEdit::SetComment { key, .. } => said(self.has_object(key.object), None, None),
             _ => None,
         }
     }
@@ -141,10 +150,20 @@ impl Catalog {
         named!(databases namespaces tables views types sequences roles)
     }
 
+    /// The role that owns an object.
+    pub fn owner_of(&self, id: ObjectId) -> Option<ObjectId> {
+        macro_rules! owner {
+            ($($map:ident)*) => { None$(.or_else(|| self.$map.get(&id).map(|def| def.owner.as_str())))* };
+        }
+        let owner: Option<&str> = owner!(databases namespaces tables views types sequences);
+        Some(self.role_named(owner?)?.id)
+    }
+
     /// Whether an object is there, or a part of a table that comments can be on.
     fn has_object(&self, id: ObjectId) -> bool {
         self.object_name(id).is_some()
             || self.tables.values().any(|table| crate::catalog::parts(table).any(|part| part == id))
+            || self.types.values().any(|def| def.checks().any(|check| check == id))
     }
 
     /// What an edit puts, and what is there in its place.

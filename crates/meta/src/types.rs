@@ -209,6 +209,11 @@ impl Catalog {
         }
     }
 
+    /// Brings what a type says of itself up to date.
+    pub fn redefine(&self, ty: &mut DataType) {
+        self.refresh(ty, 0);
+    }
+
     /// A type that is gone stays as it was: dropped columns still have one.
     fn refresh(&self, ty: &mut DataType, depth: usize) {
         if depth > DEPTH_MAX {
@@ -238,6 +243,17 @@ impl Catalog {
     }
 }
 
+impl TypeDef {
+    /// A domain's constraints, which may bear comments of their own.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        let checks = match &self.kind {
+            TypeKind::Domain { checks, .. } => checks.as_slice(),
+            _ => &[],
+        };
+        checks.iter().map(|check| ObjectId(check.oid))
+    }
+}
+
 /// Levels of JSON that a type may take: readers stop at 128, and a table's index takes some fifteen around it.
 const LEVELS_MAX: usize = 96;
 
@@ -254,7 +270,8 @@ fn levels(ty: &DataType) -> usize {
     }
 }
 
-fn is_defined(ty: &DataType) -> bool {
+/// Whether a catalog says what a type is, or its elements are.
+pub fn is_defined(ty: &DataType) -> bool {
     match ty {
         DataType::Array(element) => is_defined(element),
         DataType::Composite(_) | DataType::Enum(_) | DataType::Domain(_) => true,

@@ -217,7 +217,13 @@ fn solve(patterns: &[TypePattern], inputs: &[DataType]) -> Result<Solution> {
             }
         }
     }
-    if !compatible.is_empty() {
+    let is_open = |(pattern, ty): (&TypePattern, &DataType)| pattern.is_polymorphic() && *ty == DataType::Unknown;
+    if patterns.iter().zip(inputs).any(is_open) {
+        // A literal has no length or scale of its own, and takes none.
+        solution.element = solution.element.map(|element| element.base());
+        compatible.push(DataType::Unknown);
+    }
+    if compatible.iter().any(|ty| *ty != DataType::Unknown) {
         solution.compatible = Some(resolve_common_type("", &compatible)?);
     }
     Ok(solution)

@@ -13,20 +13,48 @@ use std::ops::ControlFlow;
 /// An expression; `row`: how the row of its table is written.
 pub(super) fn expression(scope: Scope, sql: &str, row: Option<&str>) -> String {
     let Ok(mut expr) = crate::syntax::parse_expr_text(sql) else { return sql.to_string() };
-    let _ = expr.visit(&mut Reader { scope, row });
+    let _ = expr.visit(&mut Reader { scope, row, has_star: false });
     expr.to_string()
 }
 
 /// A view's body.
 pub(super) fn query(scope: Scope, sql: &str) -> String {
     let Ok(mut query) = crate::bind::parse_query(sql) else { return sql.to_string() };
-    let _ = query.visit(&mut Reader { scope, row: None });
+    let has_star = ast::Visit::visit(&query, &mut StarFinder).is_break();
+    let _ = query.visit(&mut Reader { scope, row: None, has_star });
     crate::syntax::as_written(&query.to_string())
 }
 
 struct Reader<'a> {
     scope: Scope<'a>,
     row: Option<&'a str>,
+    /// Whether a `*` stands for columns that nobody wrote down.
+    has_star: bool,
+}
+
+/// Breaks off at a `*` among results.
+struct StarFinder;
+
+impl ast::Visitor for StarFinder {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        match has_star(&query.body) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn has_star(body: &ast::SetExpr) -> bool {
+    use ast::SelectItem::{QualifiedWildcard, Wildcard};
+    match body {
+        ast::SetExpr::Select(select) => {
+            select.projection.iter().any(|item| matches!(item, Wildcard(_) | QualifiedWildcard(..)))
+        }
+        ast::SetExpr::SetOperation { left, right, .. } => has_star(left) || has_star(right),
+        _ => false,
+    }
 }
 
 /// Text that stands as it is.
@@ -51,6 +79,28 @@ impl Reader<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Where a `*` would mean columns, too, that the relation did not have: a query that gives those that it had.
+    fn as_it_was(&self, name: &ObjectName, alias: &TableAlias) -> Option<TableFactor> {
+        let id = pinned::relation_of(name)?;
+        let shown = names::name_of(self.scope, &DataType::Regclass, id.0)?;
+        let relation = relations::by_oid(self.scope.catalog, id.0)?;
+        let listed = pinned::listed_columns(alias);
+        let had = |number: i16| listed.iter().find(|(_, known)| *known == number).map(|(name, _)| name);
+        let now = columns_now(&relation);
+        if now.iter().all(|(_, number)| had(*number).is_some()) {
+            return None;
+        }
+        let columns = now.iter().filter_map(|(name, number)| {
+            let (name, then) = (quote_identifier(name), quote_identifier(had(*number)?));
+            Some(if name == then { name } else { format!("{name} AS {then}") })
+        });
+        let own = quote_identifier(&crate::bind::names::fold(&alias.name));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        let query = crate::bind::parse_query(&format!("SELECT 1 FROM (SELECT {columns} FROM {shown}) {own}")).ok()?;
+        let ast::SetExpr::Select(mut select) = *query.body else { return None };
+        Some(select.from.pop()?.relation)
     }
 
     fn relation(&self, name: &mut ObjectName, alias: &mut Option<TableAlias>) {
@@ -134,6 +184,13 @@ impl VisitorMut for Reader<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, alias: Some(alias), args: None, .. } = factor
+            && self.has_star
+            && let Some(before) = self.as_it_was(name, alias)
+        {
+            *factor = before;
+            return ControlFlow::Continue(());
+        }
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => self.relation(name, alias),
             call => pinned::declared_types(call).for_each(|ty| self.ty(ty)),

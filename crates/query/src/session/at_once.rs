@@ -65,7 +65,7 @@ impl Session {
                 self.give_up();
                 let found = self.portals.get_mut(portal)?;
                 found.done = false;
-                found.params = Arc::try_unwrap(eval).map_or_else(|eval| eval.params.clone(), |eval| eval.params);
+                found.params = eval.params.clone();
                 None
             }
         }

@@ -18,6 +18,7 @@ use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, ObjectId};
 use parking_lot::Mutex;
 use sqlparser::ast;
+use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -244,28 +245,26 @@ impl Session {
         Ok(true)
     }
 
-    /// Locks the relations that a plan asks for and plans anew, since those who were waited for may have changed what is
-    /// planned, until a plan asks for no more.
+    /// Locks the relations that a plan asks for, in its order, and plans anew where those who were waited for have changed
+    /// the catalog, until a plan asks for no more.
     pub(crate) async fn lock_planned<P>(
         &mut self,
         mode: TableLock,
         plan: impl Fn(&mut Session, &Arc<Catalog>) -> Result<(P, Vec<ObjectId>)>,
     ) -> Result<P> {
-        let mut locked: Vec<ObjectId> = Vec::new();
-        loop {
+        let mut locked: HashSet<ObjectId> = HashSet::new();
+        'plans: loop {
             let catalog = self.txn()?.catalog();
-            let (planned, mut wanted) = plan(self, &catalog)?;
-            wanted.retain(|id| !locked.contains(id));
-            if wanted.is_empty() {
-                return Ok(planned);
-            }
-            // In one order for all who come this way, round by round.
-            wanted.sort_unstable();
-            wanted.dedup();
+            let (planned, wanted) = plan(self, &catalog)?;
             for id in wanted {
-                self.lock_table(id, mode, false).await?;
-                locked.push(id);
+                if locked.insert(id) {
+                    self.lock_table(id, mode, false).await?;
+                    if self.txn()?.catalog_version() != catalog.version {
+                        continue 'plans;
+                    }
+                }
             }
+            return Ok(planned);
         }
     }
 

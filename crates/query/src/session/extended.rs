@@ -94,10 +94,13 @@ impl Session {
             Some(statement) => self.describe(statement, &sql, types)?,
             None => (types, None),
         };
+        let own = self.edits_catalog();
+        let types_of = super::prepared::types_of(&self.current_catalog(), own, &types, columns.as_ref());
         Ok(Prepared {
             name: name.to_string(),
             sql,
             body: statement.map_or(Body::Nothing, Body::Parsed),
+            types_of,
             types,
             style: Some(self.literal_style()),
             columns,
@@ -121,9 +124,22 @@ impl Session {
         self.statements.get(name).cloned().ok_or_else(|| no_statement(name))
     }
 
-    /// Parameter types and result columns (`None`: no rows).
-    pub fn describe_statement(&self, name: &str) -> Result<(Vec<DataType>, Option<Columns>)> {
+    /// The same with types as they are defined now: labels may have been added, attributes dropped.
+    pub(crate) fn statement_of_now(&mut self, name: &str) -> Result<Arc<Prepared>> {
         let prepared = self.statement_named(name)?;
+        let Some(version) = prepared.types_of else { return Ok(prepared) };
+        let (catalog, own) = (self.current_catalog(), self.edits_catalog());
+        if !own && catalog.version == version {
+            return Ok(prepared);
+        }
+        let fresh = Arc::new(prepared.redefined(&catalog, own));
+        self.statements.insert(fresh.name.clone(), fresh.clone());
+        Ok(fresh)
+    }
+
+    /// Parameter types and result columns (`None`: no rows).
+    pub fn describe_statement(&mut self, name: &str) -> Result<(Vec<DataType>, Option<Columns>)> {
+        let prepared = self.statement_of_now(name)?;
         Ok((prepared.types.clone(), prepared.columns.clone()))
     }
 
@@ -151,7 +167,7 @@ impl Session {
         param_formats: &[i16],
         result_formats: &[i16],
     ) -> Result<()> {
-        let prepared = self.statement_named(statement)?;
+        let prepared = self.statement_of_now(statement)?;
         let ends_block = matches!(prepared.body, Body::Nothing | Body::Parsed(Statement::Transaction(_)));
         if !ends_block {
             self.refuse_if_failed()?;

@@ -93,6 +93,7 @@ impl Session {
             columns: known.columns.clone(),
             body: Body::Known(KnownText { known, values }),
             plan: Mutex::new(None),
+            types_of: None,
             from_sql: false,
             made_micros,
         }))
@@ -111,6 +112,7 @@ impl Session {
             columns: prepared.columns.clone(),
             body: Body::Parsed(parsed.statement),
             plan: Mutex::new(None),
+            types_of: None,
             from_sql: false,
             made_micros: prepared.made_micros,
         });
@@ -157,7 +159,7 @@ impl Session {
         self.text_hasher.hash_one(sql) as usize % RECENT_TEXTS
     }
 
-    fn edits_catalog(&self) -> bool {
+    pub(super) fn edits_catalog(&self) -> bool {
         self.block.txn.as_ref().is_some_and(Txn::edits_catalog)
     }
 }

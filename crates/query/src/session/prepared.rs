@@ -11,12 +11,46 @@ use crate::settings::Effective;
 use crate::statement::at_once::AtOnce;
 use crate::statement::cursor::Cursor;
 use crate::syntax::Statement;
+use basalt_engine::Catalog;
 use basalt_expr::context::LiteralStyle;
 use basalt_types::{DataType, Datum};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+/// [`Prepared::types_of`]; 0 of a catalog that is not committed yet.
+pub(super) fn types_of(catalog: &Catalog, own: bool, types: &[DataType], columns: Option<&Columns>) -> Option<u64> {
+    let of_columns = columns.into_iter().flat_map(|columns| columns.iter()).map(|column| &column.ty);
+    let is_defined = types.iter().chain(of_columns).any(basalt_engine::is_defined);
+    is_defined.then_some(if own { 0 } else { catalog.version })
+}
+
 impl Prepared {
+    /// The same with types as the catalog defines them.
+    pub fn redefined(&self, catalog: &Catalog, own: bool) -> Prepared {
+        let mut types = self.types.clone();
+        types.iter_mut().for_each(|ty| catalog.redefine(ty));
+        let columns = self.columns.as_ref().map(|columns| {
+            let fresh = columns.iter().map(|column| {
+                let mut column = column.clone();
+                catalog.redefine(&mut column.ty);
+                column
+            });
+            fresh.collect()
+        });
+        Prepared {
+            name: self.name.clone(),
+            sql: self.sql.clone(),
+            body: self.body.clone(),
+            types_of: types_of(catalog, own, &types, columns.as_ref()),
+            types,
+            style: self.style,
+            columns,
+            plan: Mutex::new(None),
+            from_sql: self.from_sql,
+            made_micros: self.made_micros,
+        }
+    }
+
     /// For binding it again.
     pub fn params(&self) -> ParamTypes {
         ParamTypes::fixed(self.types.clone(), self.style)
@@ -80,6 +114,7 @@ pub(crate) struct CachedPlan {
 }
 
 /// What a prepared statement runs.
+#[derive(Clone)]
 pub(crate) enum Body {
     /// It is empty, or a cursor whose rows its portal has.
     Nothing,
@@ -88,6 +123,7 @@ pub(crate) enum Body {
     Known(KnownText),
 }
 
+#[derive(Clone)]
 pub(crate) struct KnownText {
     pub known: Arc<Known>,
     /// Of the literals.
@@ -105,6 +141,8 @@ pub(crate) struct Prepared {
     /// All in text.
     pub columns: Option<Columns>,
     pub plan: Mutex<Option<CachedPlan>>,
+    /// The version of the catalog whose definitions its types carry; `None`: none of them is defined there.
+    pub types_of: Option<u64>,
     /// By PREPARE.
     pub from_sql: bool,
     /// When it was made, in microseconds since 1970-01-01.

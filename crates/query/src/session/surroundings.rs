@@ -36,8 +36,9 @@ pub(crate) struct Around {
     eval: Option<Arc<EvalContext>>,
 }
 
-/// Longer parameters are not kept until the next statement.
-const KEPT_BYTES_MAX: usize = 256;
+/// More parameters, or longer ones together, are not kept until the next statement.
+const KEPT_PARAMS_MAX: usize = 64;
+const KEPT_BYTES_MAX: usize = 1 << 10;
 
 impl Session {
     /// Those of now, with the names of a catalog.
@@ -58,8 +59,8 @@ impl Session {
         let (now_micros, statement_micros) = self.moments();
         let mut kept = self.around.lock();
         let around = self.around(&mut kept, catalog).clone();
-        let is_short = |value: &Datum| !matches!(value, Datum::Bytes(bytes) if bytes.len() > KEPT_BYTES_MAX);
-        if !params.iter().all(is_short) {
+        let bytes = |value: &Datum| if let Datum::Bytes(bytes) = value { bytes.len() } else { 0 };
+        if params.len() > KEPT_PARAMS_MAX || params.iter().map(bytes).sum::<usize>() > KEPT_BYTES_MAX {
             return Arc::new(EvalContext { params, now_micros, statement_micros, ..around.eval.clone() });
         }
         // Whoever works on with the last one, on another thread, keeps it.

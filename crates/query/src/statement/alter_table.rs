@@ -10,7 +10,9 @@ use super::comment::PG_CLASS;
 use super::create_table::{many_keys, set_key};
 use super::define::{exists, skipping};
 use super::resolve::{self, Relation, no_relation};
-use super::{checks, drop, foreign_key, index, sequence, table_options, truncate, type_users, unique, view};
+use super::{
+    checks, cursor, drop, foreign_key, index, sequence, table_options, truncate, type_users, types, unique, view,
+};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{AlterAction, Deferral, KeyClause, KeyConstraint, Name, ObjectKind, UniqueClause};
@@ -70,7 +72,10 @@ pub(crate) async fn run(
             Some(Relation::Sequence(_)),
             [action @ (AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_))],
         ) => return sequence::alter_object(session, name, if_exists, action).await,
-        (None, [_, ..]) if index::find(session, &catalog, name)?.is_some() => {
+        (None, [_, ..])
+            if index::find(session, &catalog, name)?.is_some()
+                || index::primary_key_named(session, &catalog, name).is_some() =>
+        {
             return index::alter(session, name, if_exists, actions, sql).await;
         }
         (Some(Relation::Sequence(_)), [action, ..]) => {
@@ -96,6 +101,13 @@ pub(crate) async fn run(
         return Box::pin(run(session, name, if_exists, kind, actions, sql)).await;
     }
     resolve::require_owner(session, before.kind_word(), &before.name, &before.owner)?;
+    let names = |action: &AlterAction| {
+        use AlterAction::{RenameColumn, RenameConstraint, RenameTo, SetSchema};
+        matches!(action, RenameTo(_) | RenameColumn(..) | RenameConstraint(..) | SetSchema(_))
+    };
+    if !actions.iter().all(names) {
+        cursor::refuse_in_use(session, &before, "ALTER TABLE")?;
+    }
     let mut change = Change::of(&before, sql);
     let mut ordered: Vec<&AlterAction> = actions.iter().collect();
     ordered.sort_by_key(|action| pass(action));
@@ -264,7 +276,7 @@ impl Change {
             AlterAction::DropIdentity { name, if_exists } => self.drop_identity(session, name, *if_exists),
             AlterAction::DropExpression { name, if_exists } => self.drop_expression(session, name, *if_exists),
             AlterAction::Hint(name) => self.column(name).map(|_| ()),
-            AlterAction::AddKey(key) => self.add_key(session, key),
+            AlterAction::AddKey(key) => self.add_new_key(session, key),
             AlterAction::AddConstraint(constraint) => self.add_constraint(session, constraint).await,
             AlterAction::AddCheck(clause) => {
                 let ctx = self.context(session)?;
@@ -305,6 +317,7 @@ impl Change {
                 if catalog.relation_exists(self.table.namespace, new) {
                     return Err(exists("42P07", "relation", new));
                 }
+                types::check_relation_name(&catalog, self.table.namespace, new)?;
                 resolve::require_create_in(session, &catalog, self.table.namespace)?;
                 self.table.name = new.clone();
                 Ok(())
@@ -334,10 +347,17 @@ impl Change {
         if namespace == self.table.namespace {
             return Ok(());
         }
-        if catalog.relation_exists(namespace, &self.table.name) {
-            let message = format!("relation \"{}\" already exists in schema \"{schema}\"", self.table.name);
-            return Err(SqlError::new("42P07", message));
+        // What goes along has names, too.
+        let key = self.table.primary_key.iter().map(|key| &key.constraint_name);
+        let indexes = self.table.indexes.iter().map(|index| &index.name);
+        let sequences = catalog.sequences_of(self.table.id).map(|sequence| &sequence.name);
+        for name in std::iter::once(&self.table.name).chain(key).chain(indexes).chain(sequences) {
+            if catalog.relation_exists(namespace, name) {
+                let message = format!("relation \"{name}\" already exists in schema \"{schema}\"");
+                return Err(SqlError::new("42P07", message));
+            }
         }
+        types::check_relation_name(&catalog, namespace, &self.table.name)?;
         self.table.namespace = namespace;
         for owned in catalog.sequences_of(self.table.id) {
             let moved = SequenceDef { namespace, ..SequenceDef::clone(owned) };
@@ -354,6 +374,16 @@ impl Change {
             self.moves = true;
         }
         Ok(())
+    }
+
+    /// Of a key whose index is not there yet.
+    fn add_new_key(&mut self, session: &mut Session, key: &KeyClause) -> Result<()> {
+        let catalog = session.txn()?.catalog();
+        let is_taken = |name: &&String| catalog.relation_exists(self.table.namespace, name);
+        match key.constraint.as_ref().filter(is_taken) {
+            Some(name) if !checks::has_constraint(&self.table, name) => Err(exists("42P07", "relation", name)),
+            _ => self.add_key(session, key),
+        }
     }
 
     fn add_key(&mut self, session: &mut Session, key: &KeyClause) -> Result<()> {

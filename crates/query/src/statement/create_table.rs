@@ -219,7 +219,24 @@ fn add_columns(
         [key] => {
             let made = match unique::is_kept_by_index(table, &key.columns) {
                 true => unique::declare(session, catalog, table, &unique::clause_of(key)).map(|_| ()),
-                false => set_key(table, key, session.db.engine().next_object_id()),
+                false => {
+                    let mut key = key.clone();
+                    if key.constraint.is_none() {
+                        let taken = |name: &str| {
+                            checks::is_taken(catalog, table.namespace, name)
+                                || catalog.relation_exists(table.namespace, name)
+                        };
+                        key.constraint = Some(super::columns::free_name(&table.name, None, "pkey", taken));
+                    }
+                    if let Some(name) = key
+                        .constraint
+                        .as_deref()
+                        .filter(|name| *name == table.name || catalog.relation_exists(table.namespace, name))
+                    {
+                        return Err(exists("42P07", "relation", name));
+                    }
+                    set_key(table, &key, session.db.engine().next_object_id())
+                }
             };
             made.map_err(|error| error.at(key.place))?;
         }

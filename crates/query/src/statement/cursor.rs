@@ -18,6 +18,7 @@ use crate::session::prepared::{Body, Bound, Portal, Prepared, result_columns};
 use crate::session::{Scope, Session, spent_portal};
 use crate::syntax::{Declare, FetchRows, Statement, strength_name};
 use arrow_array::RecordBatch;
+use basalt_types::{ObjectId, TableDef};
 use kept::Filled;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -35,6 +36,20 @@ pub(crate) struct Cursor {
     pub scrolls: bool,
     /// For WHERE CURRENT OF.
     pub places: Places,
+    /// What it reads.
+    tables: Vec<ObjectId>,
+}
+
+/// 55006 for a table that an open cursor of the session reads, and that something is to be done to.
+pub(super) fn refuse_in_use(session: &Session, table: &TableDef, what: &str) -> Result<()> {
+    let cursors = session.portals.iter().filter_map(|(_, portal)| portal.cursor.as_ref());
+    match cursors.into_iter().any(|cursor| !cursor.committed && cursor.tables.contains(&table.id)) {
+        false => Ok(()),
+        true => Err(SqlError::new(
+            "55006",
+            format!("cannot {what} \"{}\" because it is being used by active queries in this session", table.name),
+        )),
+    }
 }
 
 fn no_cursor(name: &str) -> SqlError {
@@ -70,6 +85,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
         query.tables.iter().filter_map(|id| catalog.table(*id)).for_each(|table| txn.note_all(table));
     }
     let given = result_columns(&query.columns);
+    let tables = query.tables.clone();
     let mut query = Query::clone(&query);
     let places = current::identify(&mut query);
     let rows = Some(super::lock_rows::rows(session, &Arc::new(query), &eval).await?);
@@ -84,6 +100,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
         style: None,
         columns: columns.clone(),
         plan: Mutex::new(None),
+        types_of: None,
         from_sql: true,
         made_micros: session.statement_micros,
     });
@@ -95,7 +112,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     let savepoints = session.block.savepoint_count();
     let scrolls = declared.scroll.unwrap_or(!places.locks);
     let binary = declared.binary;
-    let cursor = Some(Cursor { passed: 0, kept, committed: false, binary, scrolls, places });
+    let cursor = Some(Cursor { passed: 0, kept, committed: false, binary, scrolls, places, tables });
     let hold = declared.hold;
     let made_micros = session.statement_micros;
     let portal = Portal {

@@ -4,21 +4,28 @@ use super::define::{exists, skipping};
 use super::resolve;
 use crate::error::{Result, SqlError};
 use crate::session::{Session, temp};
-use crate::syntax::{DatabaseChange, Name};
-use basalt_engine::{CatalogEdit, Database, Namespace, catalog};
+use crate::syntax::DatabaseChange;
+use crate::system::SessionInfo;
+use basalt_engine::{Catalog, CatalogEdit, Database, Namespace, catalog};
 use basalt_types::Revision;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long DROP DATABASE … WITH (FORCE) waits for sessions that it ends, as in PostgreSQL.
+const ENDED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// A new database has the schemas of every database, with ids of its own; `pg_catalog`,
 /// `information_schema` and `basalt` are recognised by name.
 pub(crate) fn create(session: &mut Session, name: &str, owner: Option<&str>) -> Result<()> {
-    session.require_superuser("permission denied to create database")?;
     let current = session.txn()?.catalog();
+    if let Some(owner) = owner {
+        resolve::role(session, &current, owner)?;
+    }
+    require_createdb(session, &current, "permission denied to create database")?;
+    let owner = resolve::new_owner(session, &current, owner.unwrap_or("current_user"), None)?;
     if current.database_named(name).is_some() {
         return Err(exists("42P04", "database", name));
-    }
-    let owner = owner.unwrap_or(&session.user).to_string();
-    if current.role_named(&owner).is_none() {
-        return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
     }
     let engine = session.db.engine().clone();
     let revision = Revision::NEW;
@@ -42,6 +49,14 @@ pub(crate) fn create(session: &mut Session, name: &str, owner: Option<&str>) -> 
     Ok(session.txn()?.edit_catalog(edits)?)
 }
 
+/// 42501 for roles without CREATEDB.
+fn require_createdb(session: &Session, catalog: &Catalog, denied: &str) -> Result<()> {
+    match session.superuser || catalog.role_named(&session.user).is_some_and(|role| role.create_db) {
+        true => Ok(()),
+        false => Err(SqlError::new("42501", denied)),
+    }
+}
+
 /// 42501 for those who do not own the database.
 pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) -> Result<()> {
     let catalog = session.txn()?.catalog();
@@ -52,6 +67,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) 
     let mut database = Database::clone(database);
     match change {
         DatabaseChange::Rename(new) => {
+            require_createdb(session, &catalog, "permission denied to rename database")?;
             if catalog.database_named(new).is_some() {
                 return Err(exists("42P04", "database", new));
             }
@@ -63,39 +79,96 @@ pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) 
             }
             database.name = new.clone();
         }
-        DatabaseChange::Owner(owner) => database.owner = resolve::new_owner(session, &catalog, owner, None)?,
+        DatabaseChange::Owner(owner) => {
+            let owner = resolve::new_owner(session, &catalog, owner, None)?;
+            if owner != database.owner {
+                require_createdb(session, &catalog, "permission denied to change owner of database")?;
+            }
+            database.owner = owner;
+        }
         DatabaseChange::Nothing => return Ok(()),
     }
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutDatabase(database)])?)
 }
 
-pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Result<()> {
-    session.require_superuser("permission denied to drop database")?;
-    for name in names {
-        let name = &name.name;
-        let current = session.txn()?.catalog();
-        let Some(database) = current.database_named(name).cloned() else {
-            if if_exists {
-                skipping(session, "00000", format!("database \"{name}\" does not exist"));
-                continue;
-            }
-            return Err(SqlError::new("3D000", format!("database \"{name}\" does not exist")));
-        };
-        if database.id == session.database.id {
-            return Err(SqlError::new("55006", "cannot drop the currently open database"));
+/// `force`: sessions in it are ended.
+pub(crate) async fn drop(session: &mut Session, name: &str, if_exists: bool, force: bool) -> Result<()> {
+    let Some(database) = to_drop(session, name, if_exists)? else { return Ok(()) };
+    if force {
+        end_others(session, &database).await?;
+    }
+    let others = others_in(session, &database.name).len();
+    if others > 0 {
+        return Err(SqlError::new("55006", format!("database \"{name}\" is being accessed by other users"))
+            .with_detail(match others {
+                1 => "There is 1 other session using the database.".to_string(),
+                others => format!("There are {others} other sessions using the database."),
+            }));
+    }
+    // As it is now: sessions that have ended may have taken something along.
+    let Some(database) = to_drop(session, name, if_exists)? else { return Ok(()) };
+    let current = session.txn()?.catalog();
+    let mut edits = Vec::new();
+    for namespace in current.namespaces.values().filter(|namespace| namespace.database == database.id) {
+        edits.extend(temp::contents(&current, namespace.id));
+        edits.push(CatalogEdit::DropNamespace(namespace.id));
+    }
+    edits.push(CatalogEdit::DropDatabase(database.id));
+    Ok(session.txn()?.edit_catalog(edits)?)
+}
+
+/// The database of a name, which the user may drop; nothing where there is none and that is no error.
+fn to_drop(session: &mut Session, name: &str, if_exists: bool) -> Result<Option<Arc<Database>>> {
+    let catalog = session.txn()?.catalog();
+    let Some(database) = catalog.database_named(name) else {
+        let message = format!("database \"{name}\" does not exist");
+        if if_exists {
+            skipping(session, "00000", message);
+            return Ok(None);
         }
-        let others = session.db.sessions().iter().filter(|other| other.database == *name).count();
-        if others > 0 {
-            return Err(SqlError::new("55006", format!("database \"{name}\" is being accessed by other users"))
-                .with_detail(format!("There are {others} other sessions using the database.")));
+        return Err(SqlError::new("3D000", message));
+    };
+    resolve::require_owner(session, "database", name, &database.owner)?;
+    if database.id == session.database.id {
+        return Err(SqlError::new("55006", "cannot drop the currently open database"));
+    }
+    Ok(Some(database.clone()))
+}
+
+fn others_in(session: &Session, database: &str) -> Vec<SessionInfo> {
+    let mut sessions = session.db.sessions();
+    sessions.retain(|other| other.database == database);
+    sessions
+}
+
+/// Ends the sessions of a database, and waits until they are gone. 42501 for those of others.
+async fn end_others(session: &Session, database: &Database) -> Result<()> {
+    let others = others_in(session, &database.name);
+    let catalog = session.catalog_now();
+    for other in &others {
+        let role = catalog.role_named(&other.user);
+        if session.superuser || other.user == session.user {
+            continue;
         }
-        let mut edits = Vec::new();
-        for namespace in current.namespaces.values().filter(|namespace| namespace.database == database.id) {
-            edits.extend(temp::contents(&current, namespace.id));
-            edits.push(CatalogEdit::DropNamespace(namespace.id));
+        return Err(SqlError::new(
+            "42501",
+            match role.is_some_and(|role| role.superuser) {
+                true => "must be a superuser to terminate superuser process",
+                false => {
+                    "must be a member of the role whose process is being terminated or member of pg_signal_backend"
+                }
+            },
+        ));
+    }
+    for other in &others {
+        if let Some((interrupt, _)) = session.db.backend(other.pid) {
+            interrupt.terminate();
         }
-        edits.push(CatalogEdit::DropDatabase(database.id));
-        session.txn()?.edit_catalog(edits)?;
+    }
+    let clock = session.db.os().clock.clone();
+    let until = clock.monotonic() + ENDED_WITHIN;
+    while !others_in(session, &database.name).is_empty() && clock.monotonic() < until {
+        tokio::time::sleep(LOOK_AGAIN_AFTER).await;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(crate) async fn run(
     sql: &Arc<str>,
     given: Given,
 ) -> Result<Outcome> {
-    if let Definition::CreateDatabase { .. } | Definition::Drop { kind: ObjectKind::Database, .. } = definition {
+    if let Definition::CreateDatabase { .. } | Definition::DropDatabase { .. } = definition {
         session.refuse_in_block(definition.tag())?;
     }
     if let Some(verb) = definition.concurrent_verb() {
@@ -86,8 +86,8 @@ pub(crate) async fn run(
             schema::alter(session, name, rename.as_deref(), owner.as_deref())?;
         }
         Definition::Drop { kind: ObjectKind::Role, names, if_exists, .. } => role::drop(session, names, *if_exists)?,
-        Definition::Drop { kind: ObjectKind::Database, names, if_exists, .. } => {
-            database::drop(session, names, *if_exists)?;
+        Definition::DropDatabase { name, if_exists, force } => {
+            database::drop(session, name, *if_exists, *force).await?;
         }
         Definition::Drop { kind, names, if_exists, cascade, .. } => {
             drop::run(session, *kind, names, *if_exists, *cascade).await?;
@@ -159,5 +159,9 @@ pub(crate) fn exists(sqlstate: &'static str, kind: &str, name: &str) -> SqlError
 
 /// The notice of IF [NOT] EXISTS.
 pub(crate) fn skipping(session: &mut Session, sqlstate: &'static str, what: String) {
-    session.notice(SqlError::notice(crate::error::Severity::Notice, sqlstate, format!("{what}, skipping")));
+    session.notice(skipped(sqlstate, &what));
+}
+
+pub(crate) fn skipped(sqlstate: &'static str, what: &str) -> SqlError {
+    SqlError::notice(crate::error::Severity::Notice, sqlstate, format!("{what}, skipping"))
 }

@@ -6,7 +6,8 @@
 //! COLUMN has it: with their indexes, constraints and what is computed from them.
 
 use super::alter_table::narrowed::{self, Narrowed};
-use super::define::skipping;
+use super::cursor;
+use super::define::skipped;
 use super::index;
 use super::resolve::{self, Relation, no_relation};
 use super::type_users;
@@ -31,34 +32,149 @@ pub(crate) async fn run(
     if_exists: bool,
     cascade: bool,
 ) -> Result<()> {
-    let mut edits = Vec::new();
-    let mut targets = Vec::new();
-    let mut along = Vec::new();
-    for name in names {
-        let before = edits.len();
-        match kind {
-            ObjectKind::Schema => {
-                edits.extend(schema_edits(session, &name.name, if_exists, cascade, &mut along).await?)
+    let asked = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let mut asked = Asked::default();
+        let mut targets = Vec::new();
+        for name in names {
+            let is_there = match kind {
+                ObjectKind::Schema => asked.schema(session, catalog, &name.name, if_exists, cascade)?,
+                ObjectKind::Index => match index::to_drop(session, catalog, name, if_exists, &mut asked.notices)? {
+                    Some((table, index)) => {
+                        asked.first.push(table.id);
+                        asked.add(CatalogEdit::DropIndex { table: table.id, index: index.id });
+                        true
+                    }
+                    None => false,
+                },
+                _ => match find(session, catalog, kind, name, if_exists, &mut asked.notices)? {
+                    Some(found) => {
+                        asked.relation(session, catalog, kind, found, name)?;
+                        true
+                    }
+                    None => false,
+                },
+            };
+            if is_there {
+                targets.push(name.to_string());
             }
-            ObjectKind::Index => {
-                edits.extend(index::drop_edits(session, name, if_exists, TableLock::AccessExclusive).await?);
-            }
-            _ => edits.extend(relation_edits(session, kind, name, if_exists).await?),
         }
-        if edits.len() > before {
-            targets.push(name.to_string());
+        asked.what = match targets.as_slice() {
+            [one] => format!("drop {} {one}", kind.word()),
+            _ => "drop desired object(s)".to_string(),
+        };
+        Ok(asked)
+    };
+    apply_asked(session, Some(cascade), asked).await
+}
+
+/// What a statement asks for, as the catalog is at some moment.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub edits: Vec<CatalogEdit>,
+    /// What it names is locked first, in this order.
+    pub first: Vec<ObjectId>,
+    /// What goes along anyway, as messages name it.
+    pub along: Vec<String>,
+    /// For errors: what cannot be done because something depends on it.
+    pub what: String,
+    /// Told behind the locks: those who are waited for may take away what is in the way.
+    pub refusal: Option<SqlError>,
+    pub notices: Vec<SqlError>,
+}
+
+impl Asked {
+    pub fn add(&mut self, edit: CatalogEdit) {
+        if !self.edits.contains(&edit) {
+            self.edits.push(edit);
         }
     }
-    let mut seen: Vec<CatalogEdit> = Vec::new();
-    for edit in edits {
-        if !seen.contains(&edit) {
-            seen.push(edit);
+
+    /// False: there is no such schema, and that is no error.
+    fn schema(
+        &mut self,
+        session: &mut Session,
+        catalog: &Catalog,
+        name: &str,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<bool> {
+        let Some(namespace) = catalog.namespace_named(session.database.id, name) else {
+            let message = format!("schema \"{name}\" does not exist");
+            if if_exists {
+                self.notices.push(skipped("00000", &message));
+                return Ok(false);
+            }
+            return Err(SqlError::new("3F000", message));
+        };
+        if resolve::is_system(namespace) {
+            return Err(SqlError::new(
+                "2BP01",
+                format!("cannot drop schema {name} because it is required by the database system"),
+            ));
         }
+        resolve::require_owner(session, "schema", name, &namespace.owner)?;
+        let inside = listed(session, catalog, namespace.id);
+        if !cascade && !inside.is_empty() && self.refusal.is_none() {
+            let details: Vec<String> =
+                inside.iter().map(|object| format!("{object} depends on schema {name}")).collect();
+            let message = format!("cannot drop schema {name} because other objects depend on it");
+            let refusal = SqlError::new("2BP01", message).with_detail(details.join("\n"));
+            self.refusal = Some(refusal.with_hint(CASCADE_HINT));
+        }
+        self.along.extend(inside);
+        temp::contents(catalog, namespace.id).into_iter().for_each(|edit| self.add(edit));
+        self.add(CatalogEdit::DropNamespace(namespace.id));
+        Ok(true)
     }
-    match targets.as_slice() {
-        [] => Ok(()),
-        [one] => apply_along(session, seen, &format!("drop {} {one}", kind.word()), Some(cascade), along).await,
-        _ => apply_along(session, seen, "drop desired object(s)", Some(cascade), along).await,
+
+    /// A relation that the statement calls by this kind: with the sequences that columns of a table own.
+    fn relation(
+        &mut self,
+        session: &mut Session,
+        catalog: &Catalog,
+        kind: ObjectKind,
+        found: Relation,
+        name: &Name,
+    ) -> Result<()> {
+        let what = kind.word();
+        match (found, kind) {
+            (Relation::View(view), ObjectKind::View) => {
+                resolve::require_owner(session, what, &view.name, &view.owner)?;
+                self.first.push(view.id);
+                self.add(CatalogEdit::DropView(view.id));
+            }
+            (Relation::Sequence(sequence), ObjectKind::Sequence) => {
+                resolve::require_owner(session, what, &sequence.name, &sequence.owner)?;
+                refuse_internal(catalog, &sequence)?;
+                self.first.push(sequence.id);
+                self.add(CatalogEdit::DropSequence(sequence.id));
+            }
+            (Relation::Table(table), ObjectKind::Table | ObjectKind::MaterializedView)
+                if table.materialized.is_some() == (kind == ObjectKind::MaterializedView) =>
+            {
+                resolve::require_owner(session, what, &table.name, &table.owner)?;
+                cursor::refuse_in_use(session, &table, "DROP TABLE")?;
+                self.first.push(table.id);
+                // Constraints of others go with it.
+                self.first.extend(catalog.references_to(table.id).map(|(child, _)| child.id));
+                let owned = catalog.sequences_of(table.id).map(|sequence| CatalogEdit::DropSequence(sequence.id));
+                owned.for_each(|edit| self.add(edit));
+                self.add(CatalogEdit::DropTable(table.id));
+            }
+            (found, _) => {
+                let other = match found {
+                    Relation::Table(table) if table.materialized.is_some() => {
+                        "MATERIALIZED VIEW to remove a materialized view"
+                    }
+                    Relation::Table(_) => "TABLE to remove a table",
+                    Relation::View(_) => "VIEW to remove a view",
+                    Relation::Sequence(_) => "SEQUENCE to remove a sequence",
+                };
+                let article = format!("\"{}\" is not a {what}", name.name);
+                return Err(SqlError::new("42809", article).with_hint(format!("Use DROP {other}.")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -69,6 +185,7 @@ fn find(
     kind: ObjectKind,
     name: &Name,
     if_exists: bool,
+    notices: &mut Vec<SqlError>,
 ) -> Result<Option<Relation>> {
     let what = kind.word();
     if let Some(schema) = &name.schema
@@ -77,7 +194,7 @@ fn find(
         if !if_exists {
             return Err(error);
         }
-        skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
+        notices.push(skipped("00000", &format!("schema \"{schema}\" does not exist")));
         return Ok(None);
     }
     match resolve::find(session, catalog, name)? {
@@ -87,76 +204,11 @@ fn find(
                 .with_hint("Use DROP INDEX to remove an index."))
         }
         None if if_exists => {
-            skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
+            notices.push(skipped("00000", &format!("{what} \"{}\" does not exist", name.name)));
             Ok(None)
         }
         None => Err(no_relation(what, name)),
     }
-}
-
-async fn relation_edits(
-    session: &mut Session,
-    kind: ObjectKind,
-    name: &Name,
-    if_exists: bool,
-) -> Result<Vec<CatalogEdit>> {
-    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
-        let Some(found) = find(session, catalog, kind, name, if_exists)? else { return Ok((Vec::new(), Vec::new())) };
-        let edits = drops_of(session, catalog, kind, found, name)?;
-        let mut wanted: Vec<ObjectId> = edits.iter().filter_map(relation_of).collect();
-        // Constraints of others go with a table.
-        let children = wanted.iter().flat_map(|id| catalog.references_to(*id)).map(|(child, _)| child.id);
-        wanted.extend(children.collect::<Vec<_>>());
-        Ok((edits, wanted))
-    };
-    session.lock_planned(TableLock::AccessExclusive, plan).await
-}
-
-/// What takes a relation away that a statement calls by this kind: with the sequences that columns of a table own.
-fn drops_of(
-    session: &mut Session,
-    catalog: &Arc<Catalog>,
-    kind: ObjectKind,
-    found: Relation,
-    name: &Name,
-) -> Result<Vec<CatalogEdit>> {
-    let what = kind.word();
-    match (found, kind) {
-        (Relation::View(view), ObjectKind::View) => {
-            resolve::require_owner(session, what, &view.name, &view.owner)?;
-            Ok(vec![CatalogEdit::DropView(view.id)])
-        }
-        (Relation::Sequence(sequence), ObjectKind::Sequence) => {
-            resolve::require_owner(session, what, &sequence.name, &sequence.owner)?;
-            refuse_internal(catalog, &sequence)?;
-            Ok(vec![CatalogEdit::DropSequence(sequence.id)])
-        }
-        (Relation::Table(table), ObjectKind::Table | ObjectKind::MaterializedView)
-            if table.materialized.is_some() == (kind == ObjectKind::MaterializedView) =>
-        {
-            resolve::require_owner(session, what, &table.name, &table.owner)?;
-            let mut edits = with_owned(catalog, table.id);
-            edits.push(CatalogEdit::DropTable(table.id));
-            Ok(edits)
-        }
-        (found, _) => {
-            let other = match found {
-                Relation::Table(table) if table.materialized.is_some() => {
-                    "MATERIALIZED VIEW to remove a materialized view"
-                }
-                Relation::Table(_) => "TABLE to remove a table",
-                Relation::View(_) => "VIEW to remove a view",
-                Relation::Sequence(_) => "SEQUENCE to remove a sequence",
-            };
-            let article = format!("\"{}\" is not a {what}", name.name);
-            Err(SqlError::new("42809", article).with_hint(format!("Use DROP {other}.")))
-        }
-    }
-}
-
-/// Drops the sequences that columns of a table own.
-fn with_owned(catalog: &Catalog, table: ObjectId) -> Vec<CatalogEdit> {
-    catalog.sequences_of(table).map(|sequence| CatalogEdit::DropSequence(sequence.id)).collect()
 }
 
 /// 2BP01: an identity column's sequence goes with the column alone.
@@ -166,56 +218,6 @@ fn refuse_internal(catalog: &Catalog, sequence: &SequenceDef) -> Result<()> {
     let column = format!("column {} of table {}", table.column(owner.column).name, table.name);
     let message = format!("cannot drop sequence {} because {column} requires it", sequence.name);
     Err(SqlError::new("2BP01", message).with_hint(format!("You can drop {column} instead.")))
-}
-
-/// `along`: what goes with the schema.
-async fn schema_edits(
-    session: &mut Session,
-    name: &str,
-    if_exists: bool,
-    cascade: bool,
-    along: &mut Vec<String>,
-) -> Result<Vec<CatalogEdit>> {
-    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
-        let Some(namespace) = schema_to_drop(session, catalog, name, if_exists)? else {
-            return Ok((None, Vec::new()));
-        };
-        let inside = listed(session, catalog, namespace);
-        let mut edits = temp::contents(catalog, namespace);
-        let wanted = edits.iter().filter_map(relation_of).collect();
-        edits.push(CatalogEdit::DropNamespace(namespace));
-        Ok((Some((edits, inside)), wanted))
-    };
-    let planned = session.lock_planned(TableLock::AccessExclusive, plan).await?;
-    let (edits, inside) = planned.unwrap_or_default();
-    if !cascade && !inside.is_empty() {
-        let details: Vec<String> = inside.iter().map(|object| format!("{object} depends on schema {name}")).collect();
-        return Err(SqlError::new("2BP01", format!("cannot drop schema {name} because other objects depend on it"))
-            .with_detail(details.join("\n"))
-            .with_hint(CASCADE_HINT));
-    }
-    along.extend(inside);
-    Ok(edits)
-}
-
-/// The schema of a name; nothing where there is none and that is no error.
-fn schema_to_drop(session: &mut Session, catalog: &Catalog, name: &str, if_exists: bool) -> Result<Option<ObjectId>> {
-    let Some(namespace) = catalog.namespace_named(session.database.id, name) else {
-        let message = format!("schema \"{name}\" does not exist");
-        if if_exists {
-            skipping(session, "00000", message);
-            return Ok(None);
-        }
-        return Err(SqlError::new("3F000", message));
-    };
-    if resolve::is_system(namespace) {
-        return Err(SqlError::new(
-            "2BP01",
-            format!("cannot drop schema {name} because it is required by the database system"),
-        ));
-    }
-    resolve::require_owner(session, "schema", name, &namespace.owner)?;
-    Ok(Some(namespace.id))
 }
 
 /// What a schema holds, as messages name it, in the order of making; sequences that go with a column are not told.
@@ -408,26 +410,6 @@ fn relation_of(edit: &CatalogEdit) -> Option<ObjectId> {
     }
 }
 
-/// The plan, made with nobody else at the relations that it changes or takes away, nor at those that refer to one whose
-/// columns go. Tables that given edits change are locked by whoever gives them, in the mode that he needs. 2BP01 for what
-/// breaks comes last: those who are waited for may have taken it away.
-async fn plan_locked(session: &mut Session, given: &[CatalogEdit], what: &str, cascade: Option<bool>) -> Result<Plan> {
-    let is_drop = |edit: &&CatalogEdit| matches!(edit, CatalogEdit::DropTable(_));
-    let changed: Vec<ObjectId> = given.iter().filter(|edit| !is_drop(edit)).filter_map(table_of).collect();
-    let plan = |session: &mut Session, before: &Arc<Catalog>| {
-        let plan = Plan::new(session, before, given, cascade == Some(true))?;
-        let mut wanted: Vec<ObjectId> = plan.relations().filter(|id| !changed.contains(id)).collect();
-        for table in plan.narrowed.iter().map(|table| table.before.id) {
-            wanted.push(table);
-            wanted.extend(before.references_to(table).map(|(child, _)| child.id));
-        }
-        Ok((plan, wanted))
-    };
-    let plan = session.lock_planned(TableLock::AccessExclusive, plan).await?;
-    plan.check(what, cascade)?;
-    Ok(plan)
-}
-
 /// Makes edits, unless they would break something. `cascade` (where the statement has such a word) takes that away too;
 /// otherwise 2BP01.
 pub(crate) async fn apply(
@@ -445,14 +427,56 @@ pub(super) async fn apply_along(
     edits: Vec<CatalogEdit>,
     what: &str,
     cascade: Option<bool>,
-    mut along: Vec<String>,
+    along: Vec<String>,
 ) -> Result<()> {
-    let Plan { mut edits, narrowed, broken, .. } = plan_locked(session, &edits, what, cascade).await?;
+    let asked = |_: &mut Session, _: &Arc<Catalog>| {
+        let (edits, along, what) = (edits.clone(), along.clone(), what.to_string());
+        Ok(Asked { edits, along, what, ..Asked::default() })
+    };
+    apply_asked(session, cascade, asked).await
+}
+
+/// The same of what `asked` gives, with nobody else at the relations that it changes or takes away, nor at those that
+/// refer to one whose columns go. Tables that it changes are locked by whoever asks, in the mode that he needs. 2BP01 for
+/// what breaks comes last: those who are waited for may have taken it away.
+pub(super) async fn apply_asked(
+    session: &mut Session,
+    cascade: Option<bool>,
+    asked: impl Fn(&mut Session, &Arc<Catalog>) -> Result<Asked>,
+) -> Result<()> {
+    let plan = |session: &mut Session, before: &Arc<Catalog>| {
+        let asked = asked(session, before)?;
+        let mut wanted = asked.first.clone();
+        if asked.edits.is_empty() {
+            return Ok(((asked, None), wanted));
+        }
+        let plan = Plan::new(session, before, &asked.edits, cascade == Some(true))?;
+        let is_change = |edit: &&CatalogEdit| !matches!(edit, CatalogEdit::DropTable(_));
+        let changed: Vec<ObjectId> = asked.edits.iter().filter(is_change).filter_map(table_of).collect();
+        let mut others: Vec<ObjectId> = plan.relations().filter(|id| !changed.contains(id)).collect();
+        for table in plan.narrowed.iter().map(|table| table.before.id) {
+            others.push(table);
+            others.extend(before.references_to(table).map(|(child, _)| child.id));
+        }
+        // In one order for all who come this way.
+        others.sort_unstable();
+        wanted.extend(others);
+        Ok(((asked, Some((before.clone(), plan))), wanted))
+    };
+    let (asked, planned) = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    let Asked { mut along, what, refusal, notices, .. } = asked;
+    notices.into_iter().for_each(|notice| session.notice(notice));
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    let Some((before, plan)) = planned else { return Ok(()) };
+    plan.check(&what, cascade)?;
+    let Plan { mut edits, narrowed, broken, .. } = plan;
     along.extend(broken.iter().map(|dependent| dependent.what.clone()));
     tell_cascade(session, &along);
     edits.extend(broken.into_iter().flat_map(|dependent| dependent.edits));
     let rows = narrowed::sources(session, &narrowed)?;
-    session.txn()?.edit_catalog(edits)?;
+    session.txn()?.edit_catalog_over(&before, edits)?;
     narrowed::move_rows(session, rows).await
 }
 

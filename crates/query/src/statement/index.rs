@@ -5,7 +5,7 @@ pub(crate) mod concurrently;
 pub(crate) mod in_files;
 
 use super::columns::free_name;
-use super::define::{exists, skipping};
+use super::define::{exists, skipped, skipping};
 use super::resolve::{self, Relation, no_relation};
 use super::rows::shown_key;
 use crate::bind::{self, BindContext, ParamTypes, pinned};
@@ -483,7 +483,7 @@ pub(crate) fn find(
 }
 
 /// The primary key whose index has the name.
-fn primary_key_named(session: &Session, catalog: &Catalog, name: &Name) -> Option<Arc<TableDef>> {
+pub(super) fn primary_key_named(session: &Session, catalog: &Catalog, name: &Name) -> Option<Arc<TableDef>> {
     let schemas = name.schema.clone().map_or_else(|| session.lookup_path(catalog), |schema| vec![schema]);
     schemas.iter().find_map(|schema| {
         let namespace = catalog.namespace_named(session.database.id, schema)?;
@@ -513,38 +513,34 @@ fn no_index(session: &Session, catalog: &Catalog, name: &Name, drops: bool) -> S
     }
 }
 
-/// What DROP INDEX does to the catalog.
-pub(crate) async fn drop_edits(
-    session: &mut Session,
+/// What DROP INDEX names; nothing where there is no such index and that is no error.
+pub(crate) fn to_drop(
+    session: &Session,
+    catalog: &Catalog,
     name: &Name,
     if_exists: bool,
-    lock: TableLock,
-) -> Result<Vec<CatalogEdit>> {
-    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
-        if let (true, Some(schema)) = (if_exists, resolve::missing_schema(session, catalog, name)) {
-            skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
-            return Ok((None, Vec::new()));
-        }
-        if let Some(table) = primary_key_named(session, catalog, name) {
-            return Err(required(&name.name, &name.name, &table.name));
-        }
-        let Some((table, index)) = find(session, catalog, name)? else {
-            let error = no_index(session, catalog, name, true);
-            if if_exists && error.sqlstate == "42704" {
-                skipping(session, "00000", format!("index \"{}\" does not exist", name.name));
-                return Ok((None, Vec::new()));
-            }
-            return Err(error);
-        };
-        resolve::require_owner(session, "index", &name.name, &table.owner)?;
-        let wanted = vec![table.id];
-        Ok((Some((table, index)), wanted))
-    };
-    let Some((table, index)) = session.lock_planned(lock, plan).await? else { return Ok(Vec::new()) };
-    if index.constraint.is_some() {
-        return Err(required(&index.name, &index.name, &table.name));
+    notices: &mut Vec<SqlError>,
+) -> Result<Option<(Arc<TableDef>, Arc<IndexDef>)>> {
+    if let (true, Some(schema)) = (if_exists, resolve::missing_schema(session, catalog, name)) {
+        notices.push(skipped("00000", &format!("schema \"{schema}\" does not exist")));
+        return Ok(None);
     }
-    Ok(vec![CatalogEdit::DropIndex { table: table.id, index: index.id }])
+    if let Some(table) = primary_key_named(session, catalog, name) {
+        return Err(required(&name.name, &name.name, &table.name));
+    }
+    let Some((table, index)) = find(session, catalog, name)? else {
+        let error = no_index(session, catalog, name, true);
+        if if_exists && error.sqlstate == "42704" {
+            notices.push(skipped("00000", &format!("index \"{}\" does not exist", name.name)));
+            return Ok(None);
+        }
+        return Err(error);
+    };
+    resolve::require_owner(session, "index", &name.name, &table.owner)?;
+    match index.constraint.is_some() {
+        true => Err(required(&index.name, &index.name, &table.name)),
+        false => Ok(Some((table, index))),
+    }
 }
 
 fn required(index: &str, constraint: &str, table: &str) -> SqlError {
@@ -566,7 +562,7 @@ pub(crate) async fn alter(
         return Ok(());
     }
     if primary_key_named(session, &catalog, name).is_some() {
-        return alter_primary_key(session, name, actions).await;
+        return alter_primary_key(session, name, if_exists, actions).await;
     }
     // As PostgreSQL has it, ALTER INDEX gives any relation another name.
     if let [AlterAction::RenameTo(_)] = actions
@@ -625,15 +621,22 @@ pub(crate) async fn alter(
     Ok(session.txn()?.edit_catalog(vec![edit])?)
 }
 
-async fn alter_primary_key(session: &mut Session, name: &Name, actions: &[AlterAction]) -> Result<()> {
+async fn alter_primary_key(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
     let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
-        let table = primary_key_named(session, catalog, name);
-        let table = table.ok_or_else(|| no_index(session, catalog, name, false))?;
+        let Some(table) = primary_key_named(session, catalog, name) else {
+            let error = no_index(session, catalog, name, false);
+            if if_exists && error.sqlstate == "42P01" {
+                skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+                return Ok((None, Vec::new()));
+            }
+            return Err(error);
+        };
         resolve::require_owner(session, "index", &name.name, &table.owner)?;
         let wanted = vec![table.id];
-        Ok(((catalog.clone(), table), wanted))
+        Ok((Some((catalog.clone(), table)), wanted))
     };
-    let (catalog, table) = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    let planned = session.lock_planned(TableLock::AccessExclusive, plan).await?;
+    let Some((catalog, table)) = planned else { return Ok(()) };
     let mut changed = TableDef::clone(&table);
     for action in actions {
         match action {

@@ -7,7 +7,7 @@
 use super::create_table::{add_query_columns, bind_rows, fill, is_there};
 use super::resolve::{self, Relation, no_relation};
 use super::row_path::RowPath;
-use super::{table_options, truncate};
+use super::{cursor, table_options, truncate};
 use crate::bind::{self, ParamTypes, pinned};
 use crate::error::{Result, SqlError};
 use crate::plan::{OutputColumn, Query};
@@ -116,6 +116,7 @@ pub(crate) async fn refresh(session: &mut Session, name: &Name, concurrently: bo
     let Some(kept) = table.materialized.clone() else {
         return Err(SqlError::not_supported(format!("\"{}\" is not a materialized view", table.name)));
     };
+    cursor::refuse_in_use(session, &table, "REFRESH MATERIALIZED VIEW")?;
     // Rows of those who had the lock before are seen.
     session.next_statement()?;
     if concurrently {

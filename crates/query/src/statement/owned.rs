@@ -4,7 +4,7 @@ use super::{drop, resolve};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use basalt_engine::privilege::{AclItem, AclKey, DefaultKey};
-use basalt_engine::{Catalog, CatalogEdit, Namespace, SequenceDef, TableLock, TypeDef, ViewDef};
+use basalt_engine::{Catalog, CatalogEdit, Database, Namespace, SequenceDef, TableLock, TypeDef, ViewDef};
 use basalt_types::{ObjectId, TableDef};
 use std::sync::Arc;
 
@@ -31,40 +31,38 @@ fn is_here(session: &Session, catalog: &Catalog, namespace: ObjectId) -> bool {
     catalog.namespaces.get(&namespace).is_some_and(|schema| schema.database == session.database.id)
 }
 
-/// The roles by name with their relations locked, and the catalog as it is then.
-async fn with_relations_locked(
-    session: &mut Session,
-    names: &[String],
-    what: &str,
-) -> Result<(Arc<Catalog>, Vec<(ObjectId, String)>)> {
-    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
-        let roles = roles(session, catalog, names, what)?;
-        let is_theirs = |owner: &str, namespace: ObjectId| {
-            roles.iter().any(|(_, name)| name == owner) && is_here(session, catalog, namespace)
-        };
-        let tables = catalog.tables.values().map(|table| (table.id, &table.owner, table.namespace));
-        let views = catalog.views.values().map(|view| (view.id, &view.owner, view.namespace));
-        let sequences = catalog.sequences.values().map(|it| (it.id, &it.owner, it.namespace));
-        let theirs = tables.chain(views).chain(sequences).filter(|(_, owner, namespace)| is_theirs(owner, *namespace));
-        let wanted = theirs.map(|(id, ..)| id).collect();
-        Ok(((catalog.clone(), roles), wanted))
+/// Tables, views and sequences of roles, in the order in which they are locked.
+fn relations_of(session: &Session, catalog: &Catalog, roles: &[(ObjectId, String)]) -> Vec<ObjectId> {
+    let is_theirs = |owner: &str, namespace: ObjectId| {
+        roles.iter().any(|(_, name)| name == owner) && is_here(session, catalog, namespace)
     };
-    session.lock_planned(TableLock::AccessExclusive, plan).await
+    let tables = catalog.tables.values().map(|table| (table.id, &table.owner, table.namespace));
+    let views = catalog.views.values().map(|view| (view.id, &view.owner, view.namespace));
+    let sequences = catalog.sequences.values().map(|it| (it.id, &it.owner, it.namespace));
+    let theirs = tables.chain(views).chain(sequences).filter(|(_, owner, namespace)| is_theirs(owner, *namespace));
+    let mut found: Vec<ObjectId> = theirs.map(|(id, ..)| id).collect();
+    found.sort_unstable();
+    found
 }
 
 pub(crate) async fn drop_all(session: &mut Session, names: &[String], cascade: bool) -> Result<()> {
-    let (catalog, roles) = with_relations_locked(session, names, "drop").await?;
+    let asked = |session: &mut Session, catalog: &Arc<Catalog>| dropped(session, catalog, names);
+    drop::apply_asked(session, Some(cascade), asked).await
+}
+
+/// What DROP OWNED takes away.
+fn dropped(session: &mut Session, catalog: &Arc<Catalog>, names: &[String]) -> Result<drop::Asked> {
+    let roles = roles(session, catalog, names, "drop")?;
     let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
     let mut edits = Vec::new();
     let mut gone = Vec::new();
-    for view in
-        catalog.views.values().filter(|view| is_owner(&view.owner) && is_here(session, &catalog, view.namespace))
+    for view in catalog.views.values().filter(|view| is_owner(&view.owner) && is_here(session, catalog, view.namespace))
     {
         gone.push(view.id);
         edits.push(CatalogEdit::DropView(view.id));
     }
     for table in catalog.tables.values() {
-        if is_owner(&table.owner) && is_here(session, &catalog, table.namespace) {
+        if is_owner(&table.owner) && is_here(session, catalog, table.namespace) {
             gone.push(table.id);
             edits.extend(catalog.sequences_of(table.id).map(|sequence| CatalogEdit::DropSequence(sequence.id)));
             edits.push(CatalogEdit::DropTable(table.id));
@@ -72,39 +70,39 @@ pub(crate) async fn drop_all(session: &mut Session, names: &[String], cascade: b
     }
     for sequence in catalog.sequences.values() {
         let goes_along = sequence.owned_by.is_some_and(|owner| gone.contains(&owner.table));
-        if is_owner(&sequence.owner) && !goes_along && is_here(session, &catalog, sequence.namespace) {
+        if is_owner(&sequence.owner) && !goes_along && is_here(session, catalog, sequence.namespace) {
             gone.push(sequence.id);
             edits.push(CatalogEdit::DropSequence(sequence.id));
         }
     }
-    for def in catalog.types.values().filter(|def| is_owner(&def.owner) && is_here(session, &catalog, def.namespace)) {
+    for def in catalog.types.values().filter(|def| is_owner(&def.owner) && is_here(session, catalog, def.namespace)) {
         gone.push(def.id);
         edits.push(CatalogEdit::DropType(def.id));
     }
     for schema in catalog.namespaces.values() {
         if is_owner(&schema.owner) && schema.database == session.database.id {
-            refuse_filled(&catalog, schema, &gone)?;
+            refuse_filled(catalog, schema, &gone)?;
             gone.push(schema.id);
             edits.push(CatalogEdit::DropNamespace(schema.id));
         }
     }
     let ids: Vec<ObjectId> = roles.iter().map(|(id, _)| *id).collect();
-    for edit in revoked(&catalog, session.database.id, &ids, &gone) {
+    let mut notices = Vec::new();
+    for edit in revoked(catalog, session.database.id, &ids, &gone)? {
         match &edit {
             // What a role was granted, only its grantor's kind takes away.
-            CatalogEdit::SetAcl { key, .. } if !may_revoke(session, &catalog, *key) => {
-                let name = super::allowed::name_of(&catalog, key.object).unwrap_or_default();
+            CatalogEdit::SetAcl { key, .. } if !may_revoke(session, catalog, *key) => {
+                let name = super::allowed::name_of(catalog, key.object).unwrap_or_default();
                 let warning = format!("no privileges could be revoked for \"{name}\"");
-                session.notice(SqlError::notice(crate::error::Severity::Warning, "01006", warning));
+                notices.push(SqlError::notice(crate::error::Severity::Warning, "01006", warning));
             }
             _ => edits.push(edit),
         }
     }
-    if edits.is_empty() {
-        return Ok(());
-    }
     let names: Vec<&str> = roles.iter().map(|(_, name)| name.as_str()).collect();
-    drop::apply(session, edits, &format!("drop objects owned by role {}", names.join(", ")), Some(cascade)).await
+    let what = format!("drop objects owned by role {}", names.join(", "));
+    let first = relations_of(session, catalog, &roles);
+    Ok(drop::Asked { edits, first, what, notices, ..drop::Asked::default() })
 }
 
 /// 2BP01 for a schema with objects of others.
@@ -152,15 +150,24 @@ fn database_of(catalog: &Catalog, id: ObjectId) -> Option<ObjectId> {
 }
 
 /// Privileges in a database, and on what all share, without what some roles were granted; and the defaults there.
-fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[ObjectId]) -> Vec<CatalogEdit> {
+fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[ObjectId]) -> Result<Vec<CatalogEdit>> {
     let is_of = |item: &AclItem| item.grantee.is_some_and(|grantee| roles.contains(&grantee));
-    let kept = |items: &[AclItem]| items.iter().filter(|item| !is_of(item)).cloned().collect::<Vec<_>>();
+    // What they granted on goes along.
+    let kept = |items: &[AclItem], owner: Option<ObjectId>| {
+        let mut kept = items.to_vec();
+        for item in items.iter().filter(|item| is_of(item)) {
+            let all = item.privileges | item.grantable;
+            super::privilege::revoke(&mut kept, (item.grantee, item.grantor), all, false, true, owner)?;
+        }
+        kept.retain(|item| item.privileges != 0);
+        Ok::<_, SqlError>(kept)
+    };
     let mut edits = Vec::new();
     for (key, items) in catalog.acls.objects() {
         let key: AclKey = *key;
         let is_elsewhere = || database_of(catalog, key.object).is_some_and(|of| of != database);
         if items.iter().any(is_of) && !gone.contains(&key.object) && !is_elsewhere() {
-            edits.push(CatalogEdit::SetAcl { key, items: Some(kept(items)) });
+            edits.push(CatalogEdit::SetAcl { key, items: Some(kept(items, catalog.owner_of(key.object))?) });
         }
     }
     for (key, items) in catalog.acls.defaults().filter(|(key, _)| key.database == database) {
@@ -168,16 +175,21 @@ fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[Ob
         if roles.contains(&key.role) {
             edits.push(CatalogEdit::SetDefaultAcl { key, items: None });
         } else if items.iter().any(is_of) {
-            edits.push(CatalogEdit::SetDefaultAcl { key, items: key.entry(kept(items)) });
+            edits.push(CatalogEdit::SetDefaultAcl { key, items: key.entry(kept(items, Some(key.role))?) });
         }
     }
-    edits
+    Ok(edits)
 }
 
 pub(crate) async fn reassign(session: &mut Session, names: &[String], to: &str) -> Result<()> {
     let catalog = session.txn()?.catalog();
     resolve::new_owner(session, &catalog, to, None)?;
-    let (catalog, roles) = with_relations_locked(session, names, "reassign").await?;
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let roles = roles(session, catalog, names, "reassign")?;
+        let wanted = relations_of(session, catalog, &roles);
+        Ok(((catalog.clone(), roles), wanted))
+    };
+    let (catalog, roles) = session.lock_planned(TableLock::AccessExclusive, plan).await?;
     let owner = resolve::new_owner(session, &catalog, to, None)?;
     let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
     let here = |namespace| is_here(session, &catalog, namespace);
@@ -197,6 +209,10 @@ pub(crate) async fn reassign(session: &mut Session, names: &[String], to: &str) 
     for schema in catalog.namespaces.values().filter(|schema| is_owner(&schema.owner) && here(schema.id)) {
         session.require_on_database(&catalog, basalt_engine::privilege::CREATE, "permission denied for database {}")?;
         edits.push(CatalogEdit::PutNamespace(Namespace { owner: owner.clone(), ..Namespace::clone(schema) }));
+    }
+    // What all databases share.
+    for database in catalog.databases.values().filter(|database| is_owner(&database.owner)) {
+        edits.push(CatalogEdit::PutDatabase(Database { owner: owner.clone(), ..Database::clone(database) }));
     }
     if edits.is_empty() {
         return Ok(());

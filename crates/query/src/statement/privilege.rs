@@ -35,7 +35,7 @@ pub(crate) fn run(session: &mut Session, grant: &PrivilegeGrant) -> Result<()> {
     if edits.is_empty() {
         return Ok(());
     }
-    Ok(session.txn()?.edit_catalog(edits)?)
+    Ok(session.txn()?.edit_catalog_over(&catalog, edits)?)
 }
 
 fn class_of(target: &PrivilegeTarget) -> ObjectClass {
@@ -384,7 +384,7 @@ fn add(
 
 /// Takes what a grantor gave, or only the right to grant it. What the grantee granted on goes along with CASCADE;
 /// otherwise 2BP01.
-fn revoke(
+pub(super) fn revoke(
     items: &mut Vec<AclItem>,
     (grantee, grantor): (Option<ObjectId>, ObjectId),
     privileges: Privileges,
@@ -467,5 +467,5 @@ pub(crate) fn run_defaults(session: &mut Session, defaults: &DefaultPrivileges) 
             edits.push(CatalogEdit::SetDefaultAcl { key, items: key.entry(items) });
         }
     }
-    Ok(session.txn()?.edit_catalog(edits)?)
+    Ok(session.txn()?.edit_catalog_over(&catalog, edits)?)
 }

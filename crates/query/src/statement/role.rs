@@ -11,11 +11,21 @@ use basalt_engine::{Catalog, CatalogEdit, Membership, Role, RoleSetting};
 use basalt_types::{DataType, Datum, ObjectId};
 
 pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &RoleOptions) -> Result<()> {
-    session.require_superuser("permission denied to create role")?;
+    let catalog = session.txn()?.catalog();
+    for (asked, what) in [
+        (options.superuser, "superusers"),
+        (options.replication, "replication users"),
+        (options.bypass_rls, "bypassrls users"),
+    ] {
+        if asked == Some(true) {
+            session.require_superuser(&format!("must be superuser to create {what}"))?;
+        }
+    }
+    require_createrole(session, &catalog, "permission denied to create role")?;
     if name.starts_with("pg_") || matches!(name, "public" | "none") {
         return Err(SqlError::new("42939", format!("role name \"{name}\" is reserved")));
     }
-    if session.txn()?.catalog().role_named(name).is_some() {
+    if catalog.role_named(name).is_some() {
         return Err(exists("42710", "role", name));
     }
     let mut role = Role::new(session.db.engine().next_object_id(), name);
@@ -40,6 +50,14 @@ pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &Ro
         }
     }
     Ok(())
+}
+
+/// 42501 for roles without CREATEROLE.
+fn require_createrole(session: &Session, catalog: &Catalog, denied: &str) -> Result<()> {
+    match session.superuser || catalog.role_named(&session.user).is_some_and(|role| role.create_role) {
+        true => Ok(()),
+        false => Err(SqlError::new("42501", denied)),
+    }
 }
 
 /// What options say besides the password.
@@ -76,6 +94,9 @@ pub(crate) fn grant(session: &mut Session, grant: &RoleGrant) -> Result<()> {
             let (role, before) = (of(name)?, of(member)?);
             let grantor = catalog.role_named(&session.user).cloned();
             let admin = |membership: &Membership| membership.role == role.id && membership.admin;
+            if role.superuser {
+                session.require_superuser("must be superuser to alter superusers")?;
+            }
             if !session.superuser
                 && !grantor.as_ref().is_some_and(|own| own.create_role || own.member_of.iter().any(admin))
             {
@@ -133,10 +154,13 @@ pub(crate) fn setting(session: &mut Session, clause: &RoleSettingClause) -> Resu
     let role = match &clause.role {
         Some(name) => {
             let name = resolve::role(session, &catalog, name)?;
-            if name != session.user {
-                session.require_superuser("permission denied")?;
+            let of = catalog.role_named(&name);
+            if of.is_some_and(|of| of.superuser) {
+                session.require_superuser("must be superuser to alter superusers")?;
+            } else if name != session.user {
+                require_createrole(session, &catalog, "permission denied")?;
             }
-            catalog.role_named(&name).map(|role| role.id)
+            of.map(|role| role.id)
         }
         None => None,
     };
@@ -216,8 +240,25 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
         return Err(SqlError::new("42704", format!("role \"{name}\" does not exist")));
     };
     let own_password = name == session.user && !options.says_more_than_password() && rename.is_none();
-    if !own_password {
-        session.require_superuser("permission denied")?;
+    if rename.is_some() {
+        if role.superuser {
+            session.require_superuser("must be superuser to rename superusers")?;
+        }
+        require_createrole(session, &catalog, "permission denied to rename role")?;
+    } else {
+        if role.superuser || options.superuser.is_some() {
+            session.require_superuser("must be superuser to alter superuser roles or change superuser attribute")?;
+        }
+        if role.replication || options.replication.is_some() {
+            session
+                .require_superuser("must be superuser to alter replication roles or change replication attribute")?;
+        }
+        if options.bypass_rls.is_some() {
+            session.require_superuser("must be superuser to change bypassrls attribute")?;
+        }
+        if !own_password {
+            require_createrole(session, &catalog, "permission denied")?;
+        }
     }
     let mut role = Role::clone(role);
     if let Some(rename) = rename {
@@ -265,7 +306,8 @@ fn owns_something(catalog: &Catalog, name: &str) -> bool {
 }
 
 pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Result<()> {
-    session.require_superuser("permission denied to drop role")?;
+    let catalog = session.txn()?.catalog();
+    require_createrole(session, &catalog, "permission denied to drop role")?;
     for name in names {
         let name = &name.name;
         let catalog = session.txn()?.catalog();
@@ -278,6 +320,9 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
         };
         if *name == session.user || *name == session.session_user {
             return Err(SqlError::new("55006", "current user cannot be dropped"));
+        }
+        if role.superuser {
+            session.require_superuser("must be superuser to drop superusers")?;
         }
         if role.id == basalt_engine::catalog::SUPERUSER {
             return Err(SqlError::new(

@@ -19,16 +19,21 @@ pub(crate) async fn create(
     options: &SequenceOptions,
     sql: &Arc<str>,
 ) -> Result<()> {
-    lock_owner(session, options).await?;
+    for locked in [false, true] {
+        let namespace = resolve::creation_namespace_of(session, name, temporary)?;
+        if session.txn()?.catalog().relation_exists(namespace.id, &name.name) {
+            if if_not_exists {
+                skipping(session, "42P07", format!("relation \"{}\" already exists", name.name));
+                return Ok(());
+            }
+            return Err(exists("42P07", "relation", &name.name));
+        }
+        if !locked {
+            lock_owner(session, options).await?;
+        }
+    }
     let namespace = resolve::creation_namespace_of(session, name, temporary)?;
     let catalog = session.txn()?.catalog();
-    if catalog.relation_exists(namespace.id, &name.name) {
-        if if_not_exists {
-            skipping(session, "42P07", format!("relation \"{}\" already exists", name.name));
-            return Ok(());
-        }
-        return Err(exists("42P07", "relation", &name.name));
-    }
     let mut sequence = new(session, namespace.id, &name.name, options, sql)?;
     set_owner(session, &catalog, &mut sequence, options)?;
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutSequence(sequence)])?)

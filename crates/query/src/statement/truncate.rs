@@ -1,6 +1,6 @@
 //! TRUNCATE: the table gets new, empty tablets; the old ones go when nobody reads them any more.
 
-use super::{index, resolve, sequence};
+use super::{cursor, index, resolve, sequence};
 use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
 use crate::syntax::Name;
@@ -43,6 +43,7 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, ca
                     child.name
                 )));
         }
+        cursor::refuse_in_use(session, table, "TRUNCATE")?;
         edits.push(CatalogEdit::PutTable(Arc::new(emptied(session, table))));
         if restart {
             for sequence in catalog.sequences_of(*id) {

@@ -1,6 +1,6 @@
 //! CREATE, ALTER, DROP and COMMENT ON of types and domains.
 
-use super::define::skipping;
+use super::define::{skipped, skipping};
 use super::resolve;
 use crate::bind::{self, pinned};
 use crate::error::{Result, SqlError};
@@ -544,45 +544,45 @@ async fn alter_domain(session: &mut Session, mut def: TypeDef, action: &DomainAc
 
 async fn drop(session: &mut Session, names: &[Name], domain: bool, if_exists: bool, cascade: bool) -> Result<()> {
     let what = if domain { "domain" } else { "type" };
-    let mut edits = Vec::new();
-    for name in names {
-        match find(session, name)? {
-            None if if_exists => {
-                let missing_schema = match &name.schema {
-                    Some(schema) => {
-                        let catalog = session.txn()?.catalog();
-                        catalog.namespace_named(session.database.id, schema).is_none()
-                    }
-                    None => false,
-                };
-                let missing = match missing_schema {
-                    true => format!("schema \"{}\" does not exist", name.schema.as_deref().unwrap_or_default()),
-                    false => format!("type \"{name}\" does not exist"),
-                };
-                skipping(session, "00000", missing);
+    let asked = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let mut asked = super::drop::Asked::default();
+        for name in names {
+            match find(session, name)? {
+                None if if_exists => {
+                    let schema = name.schema.as_deref();
+                    let is_there = |schema: &str| catalog.namespace_named(session.database.id, schema).is_some();
+                    let missing = match schema.filter(|schema| !is_there(schema)) {
+                        Some(schema) => format!("schema \"{schema}\" does not exist"),
+                        None => format!("type \"{name}\" does not exist"),
+                    };
+                    asked.notices.push(skipped("00000", &missing));
+                }
+                None => return Err(no_type(name)),
+                Some(Found::Other(ty)) if !domain => return Err(not_alone(&ty)),
+                Some(_) => asked.add(CatalogEdit::DropType(owned(session, name, domain)?.id)),
             }
-            None => return Err(no_type(name)),
-            Some(Found::Other(DataType::Composite(row))) if !domain => {
-                let message = format!("cannot drop type {0} because table {0} requires it", row.name);
-                return Err(
-                    SqlError::new("2BP01", message).with_hint(format!("You can drop table {} instead.", row.name))
-                );
-            }
-            Some(Found::Other(DataType::Array(element))) if !domain => {
-                let message = format!("cannot drop type {0}[] because type {0} requires it", element.sql_name());
-                return Err(SqlError::new("2BP01", message));
-            }
-            Some(Found::Other(ty)) if !domain => {
-                let message =
-                    format!("cannot drop type {} because it is required by the database system", ty.sql_name());
-                return Err(SqlError::new("2BP01", message));
-            }
-            Some(_) => edits.push(CatalogEdit::DropType(owned(session, name, domain)?.id)),
+        }
+        let names: Vec<String> = names.iter().map(Name::to_string).collect();
+        asked.what = format!("drop {what} {}", names.join(", "));
+        Ok(asked)
+    };
+    super::drop::apply_asked(session, Some(cascade), asked).await
+}
+
+/// 2BP01: a type that goes with what it is of, or not at all.
+fn not_alone(ty: &DataType) -> SqlError {
+    match ty {
+        DataType::Composite(row) => {
+            let message = format!("cannot drop type {0} because table {0} requires it", row.name);
+            SqlError::new("2BP01", message).with_hint(format!("You can drop table {} instead.", row.name))
+        }
+        DataType::Array(element) => {
+            let message = format!("cannot drop type {0}[] because type {0} requires it", element.sql_name());
+            SqlError::new("2BP01", message)
+        }
+        ty => {
+            let message = format!("cannot drop type {} because it is required by the database system", ty.sql_name());
+            SqlError::new("2BP01", message)
         }
     }
-    if edits.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<String> = names.iter().map(Name::to_string).collect();
-    super::drop::apply(session, edits, &format!("drop {what} {}", names.join(", ")), Some(cascade)).await
 }

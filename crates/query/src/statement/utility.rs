@@ -142,7 +142,7 @@ pub(crate) fn arguments(
     args: &[ast::Expr],
     sql: &Arc<str>,
 ) -> Result<(Arc<Prepared>, Vec<Datum>)> {
-    let prepared = session.statement_named(name)?;
+    let prepared = session.statement_of_now(name)?;
     if args.len() != prepared.types.len() {
         return Err(SqlError::new("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
             .with_detail(format!("Expected {} parameters but got {}.", prepared.types.len(), args.len())));

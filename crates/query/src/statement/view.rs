@@ -204,6 +204,7 @@ pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, a
                 if catalog.relation_exists(view.namespace, new) {
                     return Err(exists("42P07", "relation", new));
                 }
+                super::types::check_relation_name(&catalog, view.namespace, new)?;
                 resolve::require_create_in(session, &catalog, view.namespace)?;
                 view.name = new.clone();
             }
@@ -222,6 +223,9 @@ pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, a
                 if to != view.namespace && catalog.relation_exists(to, &view.name) {
                     let message = format!("relation \"{}\" already exists in schema \"{schema}\"", view.name);
                     return Err(SqlError::new("42P07", message));
+                }
+                if to != view.namespace {
+                    super::types::check_relation_name(&catalog, to, &view.name)?;
                 }
                 view.namespace = to;
             }

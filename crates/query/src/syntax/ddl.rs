@@ -144,6 +144,12 @@ pub enum Definition {
         name: String,
         owner: Option<String>,
     },
+    DropDatabase {
+        name: String,
+        if_exists: bool,
+        /// Whether sessions in it are ended.
+        force: bool,
+    },
     AlterDatabase {
         name: String,
         change: DatabaseChange,
@@ -223,6 +229,7 @@ impl Definition {
             Definition::RoleSetting(_) => "ALTER ROLE",
             Definition::AlterDatabase { .. } => "ALTER DATABASE",
             Definition::CreateDatabase { .. } => "CREATE DATABASE",
+            Definition::DropDatabase { .. } => "DROP DATABASE",
             Definition::Type(command) => command.tag(),
         }
     }
@@ -572,19 +579,32 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
         };
     let concurrently = kind == ObjectKind::Index && reader.word("concurrently");
     let if_exists = reader.if_exists();
+    if kind == ObjectKind::Database {
+        return drop_database(reader, if_exists);
+    }
     let names = match kind {
         ObjectKind::Role => reader.list(Reader::other_name)?,
         _ => reader.list(Reader::object_name)?,
     };
-    if kind == ObjectKind::Database {
-        // Sessions of a database that is dropped by force are refused all the same.
-        reader.word("with");
-        if reader.token(&Token::LParen) {
-            reader.expect_word("force")?;
-            reader.expect_token(&Token::RParen)?;
-        }
-    }
     Ok(Definition::Drop { kind, names, if_exists, cascade: cascade(reader), concurrently })
+}
+
+fn drop_database(reader: &mut Reader<'_>, if_exists: bool) -> Result<Definition> {
+    let name = reader.ident()?;
+    let mut force = false;
+    let with = reader.word("with");
+    if with || reader.peek() == &Token::LParen {
+        reader.expect_token(&Token::LParen)?;
+        loop {
+            reader.expect_word("force")?;
+            force = true;
+            if !reader.token(&Token::Comma) {
+                break;
+            }
+        }
+        reader.expect_token(&Token::RParen)?;
+    }
+    Ok(Definition::DropDatabase { name, if_exists, force })
 }
 
 fn truncate(reader: &mut Reader<'_>) -> Result<Definition> {

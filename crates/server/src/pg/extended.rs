@@ -82,7 +82,7 @@ impl Output {
         }
     }
 
-    pub(super) fn describe(&mut self, session: &Session, target: Target, name: &str) -> Result<(), SqlError> {
+    pub(super) fn describe(&mut self, session: &mut Session, target: Target, name: &str) -> Result<(), SqlError> {
         let columns = match target {
             Target::Statement => {
                 let (params, columns) = session.describe_statement(name)?;

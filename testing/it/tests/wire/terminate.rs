@@ -83,3 +83,27 @@ fn users_end_their_own_sessions_only() -> Result<()> {
     assert_eq!(ann.run(&format!("SELECT pg_terminate_backend({})", other.key.0))?.text(0, 0), Some("t"));
     hears_of_it(&mut other)
 }
+
+/// DROP DATABASE … WITH (FORCE): whoever is in it is ended first.
+#[test]
+fn sessions_of_a_database_that_is_dropped_by_force_are_ended() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut admin = server.connect()?;
+    admin.run("CREATE DATABASE other")?;
+    let inside = || Wire::connect(server.addr, "basalt", "other");
+    let (mut idle, mut busy) = (inside()?, inside()?);
+    idle.run("CREATE TEMP TABLE mine (id int)")?;
+    idle.run("BEGIN")?;
+    idle.run("CREATE TABLE t (id int)")?;
+    busy.send_simple("SELECT count(*) FROM generate_series(1, 100000000000)")?;
+    assert_eq!(admin.simple("DROP DATABASE other", None)?.sqlstate(), Some("55006"));
+    let asked = Instant::now();
+    admin.run("DROP DATABASE other WITH (FORCE)")?;
+    ensure!(asked.elapsed() < PROMPT, "{:?}", asked.elapsed());
+    hears_of_it(&mut idle)?;
+    hears_of_it(&mut busy)?;
+    ensure!(inside().is_err(), "the database is still there");
+    admin.run("CREATE DATABASE other")?;
+    inside()?.run("CREATE TABLE t (id int)")?;
+    Ok(())
+}

@@ -113,7 +113,7 @@ impl Change {
             Some(constraint) => {
                 let (columns, include) = (vec![name.clone()], Vec::new());
                 let key = KeyClause { constraint: constraint.clone(), columns, include, place: None };
-                self.add_key(session, &key)
+                self.add_new_key(session, &key)
             }
             None => Ok(()),
         }
@@ -296,6 +296,12 @@ impl Change {
         let column = self.table.column(id).clone();
         self.refuse_users(&ctx, id, name)?;
         self.refuse_views(session, id, name)?;
+        let catalog = session.txn()?.catalog();
+        if let Some(user) = super::type_users::stored_column(&catalog, super::row_type_oid(self.table.id)) {
+            let message =
+                format!("cannot alter table \"{}\" because column \"{user}\" uses its row type", self.table.name);
+            return Err(SqlError::not_supported(message));
+        }
         let own = Expr::Column { index: id.position(), ty: column.ty.clone() };
         let given = match using {
             Some(expr) if column.generated.is_some() => {

@@ -5,7 +5,7 @@
 
 use super::super::columns::free_name;
 use super::super::{drop, resolve};
-use super::{IndexParts, build_error, declared, drop_edits, make, reindex_wanted};
+use super::{IndexParts, build_error, declared, make, reindex_wanted, to_drop};
 use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
@@ -100,9 +100,17 @@ async fn drop_index(session: &mut Session, names: &[Name], if_exists: bool, casc
     if cascade {
         return Err(refused("CASCADE"));
     }
-    let edits = drop_edits(session, name, if_exists, LOCK).await?;
-    let Some(CatalogEdit::DropIndex { table, index }) = edits.first() else { return Ok(()) };
-    let (table, index, what) = (*table, *index, format!("drop index {name}"));
+    let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
+        let mut notices = Vec::new();
+        let found = to_drop(session, catalog, name, if_exists, &mut notices)?;
+        let wanted = found.iter().map(|(table, _)| table.id).collect();
+        Ok(((found, notices), wanted))
+    };
+    let (found, notices) = session.lock_planned(LOCK, plan).await?;
+    notices.into_iter().for_each(|notice| session.notice(notice));
+    let Some((table, index)) = found else { return Ok(()) };
+    let (table, index, what) = (table.id, index.id, format!("drop index {name}"));
+    let edits = vec![CatalogEdit::DropIndex { table, index }];
     // What depends on it says so before anything has happened.
     let before = session.txn()?.position();
     drop::apply(session, edits.clone(), &what, Some(false)).await?;
