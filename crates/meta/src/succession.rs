@@ -10,7 +10,7 @@
 
 use crate::privilege::AclItem;
 use crate::{Catalog, CatalogEdit, Database, Error, Namespace, Result, Role};
-use basalt_types::{ObjectId, Revision};
+use basalt_types::{ObjectId, Revision, TableDef};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -74,6 +74,7 @@ impl Catalog {
         next.check_belonging(self, edits)?;
         next.check_grants(self, edits)?;
         next.check_unique(self, edits)?;
+        next.check_key_names(self, edits)?;
         Ok(next)
     }
 
@@ -268,6 +269,45 @@ impl Catalog {
                     check!("schema", def in namespaces, same);
                 }
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if a new name of a relation is that of a primary key, or the other way round. What was so before is not to
+    /// blame on these edits.
+    fn check_key_names(&self, before: &Catalog, edits: &[CatalogEdit]) -> Result<()> {
+        let names = |catalog: &Catalog, edit: &CatalogEdit| -> Vec<(ObjectId, String)> {
+            let of_table = |id: &ObjectId| {
+                let table = catalog.tables.get(id);
+                let key = table.and_then(|table| table.primary_key.as_ref()).map(|key| &key.constraint_name);
+                let indexes = table.iter().flat_map(|table| &table.indexes).map(|index| &index.name);
+                let all = table.map(|table| &table.name).into_iter().chain(key).chain(indexes);
+                all.map(|name| (table.map_or(*id, |table| table.namespace), name.clone())).collect()
+            };
+            match edit {
+                CatalogEdit::PutTable(def) => of_table(&def.id),
+                CatalogEdit::PutIndex { table, .. } => of_table(table),
+                CatalogEdit::PutView(def) => {
+                    catalog.views.get(&def.id).map(|def| (def.namespace, def.name.clone())).into_iter().collect()
+                }
+                CatalogEdit::PutSequence(def) => {
+                    catalog.sequences.get(&def.id).map(|def| (def.namespace, def.name.clone())).into_iter().collect()
+                }
+                _ => Vec::new(),
+            }
+        };
+        for edit in edits {
+            let known = names(before, edit);
+            for (namespace, name) in names(self, edit).into_iter().filter(|name| !known.contains(name)) {
+                let is_key = |table: &&Arc<TableDef>| {
+                    table.namespace == namespace
+                        && table.primary_key.as_ref().is_some_and(|key| key.constraint_name == name)
+                };
+                let keys = self.tables.values().filter(is_key).count();
+                if keys + usize::from(self.relation_named(namespace, &name).is_some()) > 1 {
+                    return Err(Error::Exists { what: "relation", name });
+                }
             }
         }
         Ok(())

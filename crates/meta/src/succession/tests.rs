@@ -3,6 +3,7 @@
 use crate::catalog::{PUBLIC, SUPERUSER};
 use crate::privilege::{AclItem, AclKey, ObjectClass};
 use crate::{Catalog, CatalogEdit, Error, Membership, Namespace, Role};
+use basalt_types::schema::PrimaryKey;
 use basalt_types::{ObjectId, Revision, TableDef};
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -224,4 +225,26 @@ fn what_is_said_of_an_object_is_put_over_what_its_maker_has_seen() {
     beside(&begun, &gone, &[comment(SCHEMA)]).unwrap();
     // Of what nobody ever saw, nothing is asked.
     beside(&gone, &gone, &[granted(1)]).unwrap();
+}
+
+#[test]
+fn primary_keys_have_their_names_among_relations() {
+    let begun = begun();
+    let keyed = |id: u32, name: &str, key: &str| {
+        let constraint_name = key.to_string();
+        let key =
+            PrimaryKey { constraint_id: ObjectId(id + 1), constraint_name, columns: Vec::new(), include: Vec::new() };
+        let table = TableDef::new(ObjectId(id), PUBLIC, name);
+        CatalogEdit::PutTable(Arc::new(TableDef { name: name.into(), primary_key: Some(key), ..table }))
+    };
+    let is_taken = |result: crate::Result<Catalog>| matches!(result, Err(Error::Exists { what: "relation", .. }));
+    let named = begun.succeed(&[keyed(31_000, "a", "k")]).unwrap();
+    assert!(named.relation_exists(PUBLIC, "k") && named.table_named(PUBLIC, "k").is_none());
+    assert!(is_taken(named.succeed(&[keyed(32_000, "k", "other")])));
+    assert!(is_taken(named.succeed(&[keyed(32_000, "b", "k")])));
+    assert!(is_taken(begun.succeed(&[keyed(32_000, "b", "t")])));
+    named.succeed(&[keyed(32_000, "b", "other"), CatalogEdit::DropTable(ObjectId(31_000))]).unwrap();
+    // What was so before this was asked is in nobody's way.
+    let twice = named.apply(&[keyed(32_000, "b", "k")]).unwrap();
+    twice.succeed(&[put(twice.table(ObjectId(31_000)).unwrap(), "renamed")]).unwrap();
 }

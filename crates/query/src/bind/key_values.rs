@@ -67,6 +67,8 @@ fn embeds(from: &DataType, to: &DataType) -> bool {
         (Varchar(_) | Text | Name, Varchar(None) | Text) => true,
         (Cidr, Inet) => true,
         (from, Oid) if from.is_reg() => true,
+        // Elements of other lengths and scales compare as they did.
+        (Array(from), Array(to)) if has_form_of(from, to) => embeds(from, to),
         _ => from == to,
     }
 }

@@ -13,47 +13,48 @@ use std::ops::ControlFlow;
 /// An expression; `row`: how the row of its table is written.
 pub(super) fn expression(scope: Scope, sql: &str, row: Option<&str>) -> String {
     let Ok(mut expr) = crate::syntax::parse_expr_text(sql) else { return sql.to_string() };
-    let _ = expr.visit(&mut Reader { scope, row, has_star: false });
+    let _ = expr.visit(&mut Reader { scope, row });
     expr.to_string()
 }
 
 /// A view's body.
 pub(super) fn query(scope: Scope, sql: &str) -> String {
     let Ok(mut query) = crate::bind::parse_query(sql) else { return sql.to_string() };
-    let has_star = ast::Visit::visit(&query, &mut StarFinder).is_break();
-    let _ = query.visit(&mut Reader { scope, row: None, has_star });
+    let _ = query.visit(&mut Reader { scope, row: None });
     crate::syntax::as_written(&query.to_string())
 }
 
 struct Reader<'a> {
     scope: Scope<'a>,
     row: Option<&'a str>,
-    /// Whether a `*` stands for columns that nobody wrote down.
-    has_star: bool,
 }
 
-/// Breaks off at a `*` among results.
-struct StarFinder;
+/// A relation of a query that stands there by identity, with the columns that it had.
+struct Part {
+    own: String,
+    columns: Vec<String>,
+    /// Whether it has others by now.
+    has_grown: bool,
+}
 
-impl ast::Visitor for StarFinder {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-        match has_star(&query.body) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+impl Part {
+    fn spell(&self, items: &mut Vec<ast::SelectItem>) {
+        let own = Ident::new(quote_identifier(&self.own));
+        let column = |name: &String| {
+            let names = vec![own.clone(), Ident::new(quote_identifier(name))];
+            ast::SelectItem::UnnamedExpr(ast::Expr::CompoundIdentifier(names))
+        };
+        items.extend(self.columns.iter().map(column));
     }
 }
 
-fn has_star(body: &ast::SetExpr) -> bool {
-    use ast::SelectItem::{QualifiedWildcard, Wildcard};
-    match body {
-        ast::SetExpr::Select(select) => {
-            select.projection.iter().any(|item| matches!(item, Wildcard(_) | QualifiedWildcard(..)))
-        }
-        ast::SetExpr::SetOperation { left, right, .. } => has_star(left) || has_star(right),
-        _ => false,
+/// USING and NATURAL: columns of two relations are one in `*`.
+fn merges_columns(operator: &ast::JoinOperator) -> bool {
+    use ast::JoinOperator::*;
+    match operator {
+        Join(on) | Inner(on) | Left(on) | LeftOuter(on) | Right(on) | RightOuter(on) | FullOuter(on)
+        | CrossJoin(on) => matches!(on, ast::JoinConstraint::Using(_) | ast::JoinConstraint::Natural),
+        _ => true,
     }
 }
 
@@ -81,26 +82,51 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a `*` would mean columns, too, that the relation did not have: a query that gives those that it had.
-    fn as_it_was(&self, name: &ObjectName, alias: &TableAlias) -> Option<TableFactor> {
-        let id = pinned::relation_of(name)?;
-        let shown = names::name_of(self.scope, &DataType::Regclass, id.0)?;
-        let relation = relations::by_oid(self.scope.catalog, id.0)?;
-        let listed = pinned::listed_columns(alias);
-        let had = |number: i16| listed.iter().find(|(_, known)| *known == number).map(|(name, _)| name);
-        let now = columns_now(&relation);
-        if now.iter().all(|(_, number)| had(*number).is_some()) {
-            return None;
+    /// Writes a `*` out where it would mean columns, too, that relations did not have when it was written down.
+    fn spell_stars(&self, select: &mut ast::Select) {
+        let joins = select.from.iter().flat_map(|from| &from.joins);
+        let merges = joins.clone().any(|join| merges_columns(&join.join_operator));
+        let factors = select
+            .from
+            .iter()
+            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+        let parts: Vec<Option<Part>> = factors.map(|factor| self.part(factor)).collect();
+        let is_plain = !merges && parts.iter().all(Option::is_some);
+        let is_grown = parts.iter().flatten().any(|part| part.has_grown);
+        let mut items = Vec::with_capacity(select.projection.len());
+        for item in std::mem::take(&mut select.projection) {
+            use ast::SelectItemQualifiedWildcardKind::ObjectName as OfRelation;
+            let of_one = match &item {
+                ast::SelectItem::QualifiedWildcard(OfRelation(name), _) => match name.0.as_slice() {
+                    [ObjectNamePart::Identifier(ident)] => {
+                        let own = crate::bind::names::fold(ident);
+                        parts.iter().flatten().find(|part| part.own == own && part.has_grown)
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            match (&item, of_one) {
+                (ast::SelectItem::Wildcard(_), _) if is_plain && is_grown => {
+                    parts.iter().flatten().for_each(|part| part.spell(&mut items));
+                }
+                (_, Some(part)) => part.spell(&mut items),
+                _ => items.push(item),
+            }
         }
-        let columns = now.iter().filter_map(|(name, number)| {
-            let (name, then) = (quote_identifier(name), quote_identifier(had(*number)?));
-            Some(if name == then { name } else { format!("{name} AS {then}") })
-        });
-        let own = quote_identifier(&crate::bind::names::fold(&alias.name));
-        let columns = columns.collect::<Vec<_>>().join(", ");
-        let query = crate::bind::parse_query(&format!("SELECT 1 FROM (SELECT {columns} FROM {shown}) {own}")).ok()?;
-        let ast::SetExpr::Select(mut select) = *query.body else { return None };
-        Some(select.from.pop()?.relation)
+        select.projection = items;
+    }
+
+    /// A relation in FROM that is named by identity.
+    fn part(&self, factor: &TableFactor) -> Option<Part> {
+        let TableFactor::Table { name, alias: Some(alias), args: None, .. } = factor else { return None };
+        let relation = relations::by_oid(self.scope.catalog, pinned::relation_of(name)?.0)?;
+        let listed = pinned::listed_columns(alias);
+        let now = columns_now(&relation);
+        let had = |number: i16| listed.iter().find(|(_, known)| *known == number).map(|(name, _)| name.clone());
+        let columns: Vec<String> = now.iter().filter_map(|(_, number)| had(*number)).collect();
+        let own = crate::bind::names::fold(&alias.name);
+        Some(Part { own, has_grown: columns.len() < now.len(), columns })
     }
 
     fn relation(&self, name: &mut ObjectName, alias: &mut Option<TableAlias>) {
@@ -183,14 +209,12 @@ fn columns_now(relation: &Relation) -> Vec<(String, i16)> {
 impl VisitorMut for Reader<'_> {
     type Break = ();
 
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+        self.spell_stars(select);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table { name, alias: Some(alias), args: None, .. } = factor
-            && self.has_star
-            && let Some(before) = self.as_it_was(name, alias)
-        {
-            *factor = before;
-            return ControlFlow::Continue(());
-        }
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => self.relation(name, alias),
             call => pinned::declared_types(call).for_each(|ty| self.ty(ty)),

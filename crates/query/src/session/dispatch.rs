@@ -256,15 +256,19 @@ impl Session {
         'plans: loop {
             let catalog = self.txn()?.catalog();
             let (planned, wanted) = plan(self, &catalog)?;
+            let mut is_new = false;
             for id in wanted {
                 if locked.insert(id) {
-                    self.lock_table(id, mode, false).await?;
-                    if self.txn()?.catalog_version() != catalog.version {
+                    is_new = true;
+                    let waited = self.lock_table(id, mode, false).await?;
+                    if waited && self.txn()?.catalog_version() != catalog.version {
                         continue 'plans;
                     }
                 }
             }
-            return Ok(planned);
+            if !is_new || self.txn()?.catalog_version() == catalog.version {
+                return Ok(planned);
+            }
         }
     }
 

@@ -312,7 +312,7 @@ impl Change {
             }
             AlterAction::RenameColumn(old, new) => self.rename_column(old, new),
             AlterAction::AlterConstraint(name, deferral) => self.alter_constraint(name, *deferral),
-            AlterAction::RenameConstraint(old, new) => self.rename_constraint(old, new),
+            AlterAction::RenameConstraint(old, new) => self.rename_constraint(&catalog, old, new),
             AlterAction::RenameTo(new) => {
                 if catalog.relation_exists(self.table.namespace, new) {
                     return Err(exists("42P07", "relation", new));
@@ -376,11 +376,22 @@ impl Change {
         Ok(())
     }
 
+    /// Whether a relation has the name, other than what this statement has taken away.
+    fn is_name_taken(&self, catalog: &Catalog, name: &str) -> bool {
+        let mine = |table: &TableDef| {
+            table.primary_key.as_ref().is_some_and(|key| key.constraint_name == name)
+                || table.indexes.iter().any(|index| index.name == name)
+        };
+        match mine(&self.before) && !mine(&self.table) {
+            true => false,
+            false => catalog.relation_exists(self.table.namespace, name),
+        }
+    }
+
     /// Of a key whose index is not there yet.
     fn add_new_key(&mut self, session: &mut Session, key: &KeyClause) -> Result<()> {
         let catalog = session.txn()?.catalog();
-        let is_taken = |name: &&String| catalog.relation_exists(self.table.namespace, name);
-        match key.constraint.as_ref().filter(is_taken) {
+        match key.constraint.as_ref().filter(|name| self.is_name_taken(&catalog, name)) {
             Some(name) if !checks::has_constraint(&self.table, name) => Err(exists("42P07", "relation", name)),
             _ => self.add_key(session, key),
         }
@@ -396,9 +407,14 @@ impl Change {
             Some(_) => {}
             None => {
                 let catalog = session.txn()?.catalog();
+                let others = catalog
+                    .tables
+                    .values()
+                    .filter(|table| table.namespace == self.table.namespace && table.id != self.table.id);
                 let taken = |name: &str| {
-                    checks::is_taken(&catalog, self.table.namespace, name)
-                        || catalog.relation_exists(self.table.namespace, name)
+                    others.clone().any(|table| checks::has_constraint(table, name))
+                        || checks::has_constraint(&self.table, name)
+                        || self.is_name_taken(&catalog, name)
                 };
                 key.constraint = Some(super::columns::free_name(&self.table.name, None, "pkey", taken));
             }
@@ -459,6 +475,9 @@ impl Change {
         let columns = index.plain_columns().unwrap_or_default();
         let names: Vec<String> = columns.iter().map(|id| self.table.column(*id).name.clone()).collect();
         if clause.primary && !clause.deferral.deferrable && !unique::is_kept_by_index(&self.table, &names) {
+            if new != index.name && self.is_name_taken(&catalog, &new) {
+                return Err(exists("42P07", "relation", &new));
+            }
             self.table.indexes.retain(|other| other.id != index.id);
             let include = index.include.iter().map(|id| self.table.column(*id).name.clone()).collect();
             return self.add_key(session, &KeyClause { constraint: Some(new), columns: names, include, place: None });
@@ -561,7 +580,7 @@ impl Change {
         })
     }
 
-    fn rename_constraint(&mut self, old: &str, new: &str) -> Result<()> {
+    fn rename_constraint(&mut self, catalog: &Catalog, old: &str, new: &str) -> Result<()> {
         if !checks::has_constraint(&self.table, old) {
             return Err(SqlError::new(
                 "42704",
@@ -571,7 +590,7 @@ impl Change {
         let is_index = self.table.indexes.iter().any(|index| index.constraint.is_some() && index.name == old)
             || self.table.primary_key.as_ref().is_some_and(|key| key.constraint_name == old);
         let taken = |index: &Arc<IndexDef>| index.name == new;
-        if is_index && self.table.indexes.iter().any(taken) {
+        if is_index && (self.table.indexes.iter().any(taken) || self.is_name_taken(catalog, new)) {
             return Err(exists("42P07", "relation", new));
         }
         if checks::has_constraint(&self.table, new) {

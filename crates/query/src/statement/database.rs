@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::session::{Session, temp};
 use crate::syntax::DatabaseChange;
 use crate::system::SessionInfo;
-use basalt_engine::{Catalog, CatalogEdit, Database, Namespace, catalog};
+use basalt_engine::{Catalog, CatalogEdit, Database, Namespace, Role, catalog};
 use basalt_types::Revision;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,12 +147,14 @@ async fn end_others(session: &Session, database: &Database) -> Result<()> {
     let catalog = session.catalog_now();
     for other in &others {
         let role = catalog.role_named(&other.user);
-        if session.superuser || other.user == session.user {
+        let is_mine = |role: &Role| super::set::is_member(&catalog, &session.user, role.id);
+        let of_superuser = role.is_some_and(|role| role.superuser);
+        if session.superuser || !of_superuser && role.is_some_and(|role| is_mine(role)) {
             continue;
         }
         return Err(SqlError::new(
             "42501",
-            match role.is_some_and(|role| role.superuser) {
+            match of_superuser {
                 true => "must be a superuser to terminate superuser process",
                 false => {
                     "must be a member of the role whose process is being terminated or member of pg_signal_backend"

@@ -153,7 +153,6 @@ impl Asked {
                 if table.materialized.is_some() == (kind == ObjectKind::MaterializedView) =>
             {
                 resolve::require_owner(session, what, &table.name, &table.owner)?;
-                cursor::refuse_in_use(session, &table, "DROP TABLE")?;
                 self.first.push(table.id);
                 // Constraints of others go with it.
                 self.first.extend(catalog.references_to(table.id).map(|(child, _)| child.id));
@@ -449,6 +448,13 @@ pub(super) async fn apply_asked(
         let mut wanted = asked.first.clone();
         if asked.edits.is_empty() {
             return Ok(((asked, None), wanted));
+        }
+        for edit in &asked.edits {
+            if let CatalogEdit::DropTable(id) = edit
+                && let Some(table) = before.table(*id)
+            {
+                cursor::refuse_in_use(session, table, "DROP TABLE")?;
+            }
         }
         let plan = Plan::new(session, before, &asked.edits, cascade == Some(true))?;
         let is_change = |edit: &&CatalogEdit| !matches!(edit, CatalogEdit::DropTable(_));
