@@ -1,7 +1,7 @@
 //! Domains (manual 8.18): a value that becomes one of a domain is checked first.
 
 use crate::context::EvalContext;
-use crate::error::{Error, Result};
+use crate::error::{Error, RefusedBy, Result};
 use crate::functions::casts::fit_time;
 use crate::tree::Expr;
 use basalt_types::{DataType, Datum, DomainDef};
@@ -16,7 +16,8 @@ pub fn check(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
     let DataType::Domain(domain) = ty else { return Ok(()) };
     check(&domain.base, value, ctx)?;
     if domain.not_null && value.is_null() {
-        return Err(Error::new("23502", format!("domain {} does not allow null values", ty.sql_name())));
+        let message = format!("domain {} does not allow null values", ty.sql_name());
+        return Err(refused(domain, None, Error::new("23502", message)));
     }
     if domain.checks.is_empty() {
         return Ok(());
@@ -24,10 +25,19 @@ pub fn check(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
     for (name, condition) in conditions(domain, ctx)?.iter() {
         if condition.eval_scalar(std::slice::from_ref(value), ctx)? == Datum::Bool(false) {
             let message = format!("value for domain {} violates check constraint \"{name}\"", ty.sql_name());
-            return Err(Error::new("23514", message));
+            return Err(refused(domain, Some(name), Error::new("23514", message)));
         }
     }
     Ok(())
+}
+
+fn refused(domain: &DomainDef, constraint: Option<&String>, error: Error) -> Error {
+    let refused_by = RefusedBy {
+        schema: domain.schema.clone(),
+        domain: domain.name.clone(),
+        constraint: constraint.cloned(),
+    };
+    Error { refused_by: Some(Box::new(refused_by)), ..error }
 }
 
 /// A value of a domain's base as one of the domain: cut to its modifier, then checked.

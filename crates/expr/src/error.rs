@@ -15,11 +15,21 @@ pub struct Error {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
+    /// The domain that refused a value.
+    pub refused_by: Option<Box<RefusedBy>>,
+}
+
+/// A domain, and the constraint of it that a value does not satisfy: none for NOT NULL, which has no name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedBy {
+    pub schema: String,
+    pub domain: String,
+    pub constraint: Option<String>,
 }
 
 impl Error {
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Error {
-        Error { sqlstate, message: message.into(), detail: None, hint: None }
+        Error { sqlstate, message: message.into(), detail: None, hint: None, refused_by: None }
     }
 
     pub fn with_detail(mut self, detail: impl Into<String>) -> Error {

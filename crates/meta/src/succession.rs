@@ -111,7 +111,7 @@ impl Catalog {
             CatalogEdit::DropRole(id) => dropped!(roles, id),
             CatalogEdit::DropType(id) => dropped!(types, id),
             CatalogEdit::SetAcl { key, .. } => {
-                said(self.has_object(key.object), self.owner_of(key.object), self.acls.get(*key))
+                said(self.has_object(key.object), self.owning_role(key.object), self.acls.get(*key))
             }
             CatalogEdit::SetDefaultAcl { key, .. } => {
                 let exists = self.roles.contains_key(&key.role)
@@ -151,13 +151,16 @@ impl Catalog {
         named!(databases namespaces tables views types sequences roles)
     }
 
-    /// The role that owns an object.
-    pub fn owner_of(&self, id: ObjectId) -> Option<ObjectId> {
+    /// The name of the role that owns an object.
+    pub fn owner_of(&self, id: ObjectId) -> Option<&str> {
         macro_rules! owner {
             ($($map:ident)*) => { None$(.or_else(|| self.$map.get(&id).map(|def| def.owner.as_str())))* };
         }
-        let owner: Option<&str> = owner!(databases namespaces tables views types sequences);
-        Some(self.role_named(owner?)?.id)
+        owner!(databases namespaces tables views types sequences)
+    }
+
+    fn owning_role(&self, id: ObjectId) -> Option<ObjectId> {
+        Some(self.role_named(self.owner_of(id)?)?.id)
     }
 
     /// Whether an object is there, or a part of a table that comments can be on.

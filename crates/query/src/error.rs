@@ -1,5 +1,6 @@
 //! What a client is told when a statement fails, and the one place where error kinds become SQLSTATEs.
 
+use basalt_expr::error::RefusedBy;
 use basalt_types::ErrorKind;
 use datafusion::error::DataFusionError;
 use std::fmt;
@@ -56,7 +57,16 @@ pub struct ErrorObject {
     pub schema: Option<String>,
     pub table: Option<String>,
     pub column: Option<String>,
+    /// A domain.
+    pub datatype: Option<String>,
     pub constraint: Option<String>,
+}
+
+impl From<RefusedBy> for ErrorObject {
+    fn from(refused: RefusedBy) -> ErrorObject {
+        let RefusedBy { schema, domain, constraint } = refused;
+        ErrorObject { schema: Some(schema), datatype: Some(domain), constraint, ..ErrorObject::default() }
+    }
 }
 
 impl SqlError {
@@ -161,7 +171,9 @@ impl std::error::Error for SqlError {}
 
 impl From<basalt_expr::Error> for SqlError {
     fn from(error: basalt_expr::Error) -> SqlError {
-        SqlError { detail: error.detail, hint: error.hint, ..SqlError::new(error.sqlstate, error.message) }
+        let basalt_expr::Error { sqlstate, message, detail, hint, refused_by } = error;
+        let object = refused_by.map(|refused| Box::new(ErrorObject::from(*refused)));
+        SqlError { detail, hint, object, ..SqlError::new(sqlstate, message) }
     }
 }
 
@@ -169,7 +181,7 @@ impl From<basalt_expr::Error> for SqlError {
 impl From<SqlError> for basalt_expr::Error {
     fn from(error: SqlError) -> basalt_expr::Error {
         let SqlError { sqlstate, message, detail, hint, .. } = error;
-        basalt_expr::Error { sqlstate, message, detail, hint }
+        basalt_expr::Error { detail, hint, ..basalt_expr::Error::new(sqlstate, message) }
     }
 }
 

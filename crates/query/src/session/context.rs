@@ -6,7 +6,7 @@ use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
 use crate::run::RunContext;
 use crate::system::{CursorInfo, PreparedInfo, SystemContext};
-use basalt_engine::Catalog;
+use basalt_engine::{Catalog, Role};
 use basalt_expr::EvalContext;
 use basalt_expr::context::LiteralStyle;
 use basalt_types::DataType;
@@ -171,5 +171,18 @@ impl Session {
     /// 42501 unless the session's user is a superuser.
     pub(crate) fn require_superuser(&self, message: &str) -> Result<()> {
         if self.superuser { Ok(()) } else { Err(SqlError::new("42501", message)) }
+    }
+
+    /// 42501 unless the user's role has an attribute, or is a superuser.
+    pub(crate) fn require_attribute(
+        &self,
+        catalog: &Catalog,
+        has: impl FnOnce(&Role) -> bool,
+        message: &str,
+    ) -> Result<()> {
+        match catalog.role_named(&self.user).is_some_and(has) {
+            true => Ok(()),
+            false => self.require_superuser(message),
+        }
     }
 }

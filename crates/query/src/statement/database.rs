@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::session::{Session, temp};
 use crate::syntax::DatabaseChange;
 use crate::system::SessionInfo;
-use basalt_engine::{Catalog, CatalogEdit, Database, Namespace, Role, catalog};
+use basalt_engine::{CatalogEdit, Database, Namespace, catalog};
 use basalt_types::Revision;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) fn create(session: &mut Session, name: &str, owner: Option<&str>) -> 
     if let Some(owner) = owner {
         resolve::role(session, &current, owner)?;
     }
-    require_createdb(session, &current, "permission denied to create database")?;
+    session.require_attribute(&current, |role| role.create_db, "permission denied to create database")?;
     let owner = resolve::new_owner(session, &current, owner.unwrap_or("current_user"), None)?;
     if current.database_named(name).is_some() {
         return Err(exists("42P04", "database", name));
@@ -49,14 +49,6 @@ pub(crate) fn create(session: &mut Session, name: &str, owner: Option<&str>) -> 
     Ok(session.txn()?.edit_catalog(edits)?)
 }
 
-/// 42501 for roles without CREATEDB.
-fn require_createdb(session: &Session, catalog: &Catalog, denied: &str) -> Result<()> {
-    match session.superuser || catalog.role_named(&session.user).is_some_and(|role| role.create_db) {
-        true => Ok(()),
-        false => Err(SqlError::new("42501", denied)),
-    }
-}
-
 /// 42501 for those who do not own the database.
 pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) -> Result<()> {
     let catalog = session.txn()?.catalog();
@@ -67,7 +59,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) 
     let mut database = Database::clone(database);
     match change {
         DatabaseChange::Rename(new) => {
-            require_createdb(session, &catalog, "permission denied to rename database")?;
+            session.require_attribute(&catalog, |role| role.create_db, "permission denied to rename database")?;
             if catalog.database_named(new).is_some() {
                 return Err(exists("42P04", "database", new));
             }
@@ -82,7 +74,11 @@ pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) 
         DatabaseChange::Owner(owner) => {
             let owner = resolve::new_owner(session, &catalog, owner, None)?;
             if owner != database.owner {
-                require_createdb(session, &catalog, "permission denied to change owner of database")?;
+                session.require_attribute(
+                    &catalog,
+                    |role| role.create_db,
+                    "permission denied to change owner of database",
+                )?;
             }
             database.owner = owner;
         }
@@ -146,21 +142,8 @@ async fn end_others(session: &Session, database: &Database) -> Result<()> {
     let others = others_in(session, &database.name);
     let catalog = session.catalog_now();
     for other in &others {
-        let role = catalog.role_named(&other.user);
-        let is_mine = |role: &Role| super::set::is_member(&catalog, &session.user, role.id);
-        let of_superuser = role.is_some_and(|role| role.superuser);
-        if session.superuser || !of_superuser && role.is_some_and(|role| is_mine(role)) {
-            continue;
-        }
-        return Err(SqlError::new(
-            "42501",
-            match of_superuser {
-                true => "must be a superuser to terminate superuser process",
-                false => {
-                    "must be a member of the role whose process is being terminated or member of pg_signal_backend"
-                }
-            },
-        ));
+        let (what, to_superusers) = ("process is being terminated", "terminate superuser process");
+        super::role::check_may_signal(&catalog, &session.user, &other.user, what, to_superusers)?;
     }
     for other in &others {
         if let Some((interrupt, _)) = session.db.backend(other.pid) {

@@ -495,21 +495,34 @@ pub(super) fn primary_key_named(session: &Session, catalog: &Catalog, name: &Nam
     })
 }
 
-/// 42704, or 42809 for something else of the name.
-fn no_index(session: &Session, catalog: &Catalog, name: &Name, drops: bool) -> SqlError {
+/// What to say of an index that is not there, and whether nothing else has its name: 42704 for DROP and 42P01 else, or
+/// 42809.
+fn no_index(session: &Session, catalog: &Catalog, name: &Name, drops: bool) -> (SqlError, bool) {
     match resolve::find(session, catalog, name) {
-        Ok(None) if drops => SqlError::new("42704", format!("index \"{}\" does not exist", name.name)),
-        Ok(None) => no_relation("relation", name),
+        Ok(None) if drops => (SqlError::new("42704", format!("index \"{}\" does not exist", name.name)), true),
+        Ok(None) => (no_relation("relation", name), true),
         Ok(Some(found)) => {
             let error = SqlError::new("42809", format!("\"{}\" is not an index", name.name));
-            match found {
+            let error = match found {
                 _ if !drops => error,
                 Relation::Table(_) => error.with_hint("Use DROP TABLE to remove a table."),
                 Relation::View(_) => error.with_hint("Use DROP VIEW to remove a view."),
                 Relation::Sequence(_) => error.with_hint("Use DROP SEQUENCE to remove a sequence."),
-            }
+            };
+            (error, false)
         }
-        Err(error) => error,
+        Err(error) => (error, false),
+    }
+}
+
+/// Passes over an ALTER of an index that is not there where IF EXISTS says so.
+fn skip_absent(session: &mut Session, catalog: &Catalog, name: &Name, if_exists: bool) -> Result<()> {
+    match no_index(session, catalog, name, false) {
+        (_, true) if if_exists => {
+            skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+            Ok(())
+        }
+        (error, _) => Err(error),
     }
 }
 
@@ -529,9 +542,9 @@ pub(crate) fn to_drop(
         return Err(required(&name.name, &name.name, &table.name));
     }
     let Some((table, index)) = find(session, catalog, name)? else {
-        let error = no_index(session, catalog, name, true);
-        if if_exists && error.sqlstate == "42704" {
-            notices.push(skipped("00000", &format!("index \"{}\" does not exist", name.name)));
+        let (error, is_absent) = no_index(session, catalog, name, true);
+        if if_exists && is_absent {
+            notices.push(skipped("00000", &error.message));
             return Ok(None);
         }
         return Err(error);
@@ -575,12 +588,8 @@ pub(crate) async fn alter(
     }
     let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
         let Some((table, index)) = find(session, catalog, name)? else {
-            let error = no_index(session, catalog, name, false);
-            if if_exists && error.sqlstate == "42P01" {
-                skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
-                return Ok((None, Vec::new()));
-            }
-            return Err(error);
+            skip_absent(session, catalog, name, if_exists)?;
+            return Ok((None, Vec::new()));
         };
         resolve::require_owner(session, "index", &name.name, &table.owner)?;
         let wanted = vec![table.id];
@@ -624,12 +633,8 @@ pub(crate) async fn alter(
 async fn alter_primary_key(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
     let plan = |session: &mut Session, catalog: &Arc<Catalog>| {
         let Some(table) = primary_key_named(session, catalog, name) else {
-            let error = no_index(session, catalog, name, false);
-            if if_exists && error.sqlstate == "42P01" {
-                skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
-                return Ok((None, Vec::new()));
-            }
-            return Err(error);
+            skip_absent(session, catalog, name, if_exists)?;
+            return Ok((None, Vec::new()));
         };
         resolve::require_owner(session, "index", &name.name, &table.owner)?;
         let wanted = vec![table.id];
@@ -675,7 +680,7 @@ fn reindex_wanted(session: &mut Session, target: &ReindexTarget) -> Result<Vec<(
             None if let Some(table) = primary_key_named(session, &catalog, name) => {
                 resolve::require_owner(session, "index", &name.name, &table.owner)?;
             }
-            None => return Err(no_index(session, &catalog, name, false)),
+            None => return Err(no_index(session, &catalog, name, false).0),
         },
         ReindexTarget::Table(name) => match resolve::find(session, &catalog, name)? {
             Some(Relation::Table(table)) => {

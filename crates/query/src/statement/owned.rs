@@ -126,15 +126,7 @@ fn refuse_filled(catalog: &Catalog, schema: &Namespace, gone: &[ObjectId]) -> Re
 }
 
 fn may_revoke(session: &Session, catalog: &Catalog, key: AclKey) -> bool {
-    let id = key.object;
-    let owner = None
-        .or_else(|| catalog.tables.get(&id).map(|it| &it.owner))
-        .or_else(|| catalog.views.get(&id).map(|it| &it.owner))
-        .or_else(|| catalog.sequences.get(&id).map(|it| &it.owner))
-        .or_else(|| catalog.types.get(&id).map(|it| &it.owner))
-        .or_else(|| catalog.namespaces.get(&id).map(|it| &it.owner))
-        .or_else(|| catalog.databases.get(&id).map(|it| &it.owner));
-    let Some(owner) = owner else { return true };
+    let Some(owner) = catalog.owner_of(key.object) else { return true };
     session.superuser || catalog.privileges(&session.user, key, owner).1 != 0
 }
 
@@ -167,7 +159,8 @@ fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[Ob
         let key: AclKey = *key;
         let is_elsewhere = || database_of(catalog, key.object).is_some_and(|of| of != database);
         if items.iter().any(is_of) && !gone.contains(&key.object) && !is_elsewhere() {
-            edits.push(CatalogEdit::SetAcl { key, items: Some(kept(items, catalog.owner_of(key.object))?) });
+            let owner = catalog.owner_of(key.object).and_then(|owner| catalog.role_named(owner));
+            edits.push(CatalogEdit::SetAcl { key, items: Some(kept(items, owner.map(|owner| owner.id))?) });
         }
     }
     for (key, items) in catalog.acls.defaults().filter(|(key, _)| key.database == database) {

@@ -21,7 +21,7 @@ pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &Ro
             session.require_superuser(&format!("must be superuser to create {what}"))?;
         }
     }
-    require_createrole(session, &catalog, "permission denied to create role")?;
+    session.require_attribute(&catalog, |role| role.create_role, "permission denied to create role")?;
     if name.starts_with("pg_") || matches!(name, "public" | "none") {
         return Err(SqlError::new("42939", format!("role name \"{name}\" is reserved")));
     }
@@ -50,14 +50,6 @@ pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &Ro
         }
     }
     Ok(())
-}
-
-/// 42501 for roles without CREATEROLE.
-fn require_createrole(session: &Session, catalog: &Catalog, denied: &str) -> Result<()> {
-    match session.superuser || catalog.role_named(&session.user).is_some_and(|role| role.create_role) {
-        true => Ok(()),
-        false => Err(SqlError::new("42501", denied)),
-    }
 }
 
 /// What options say besides the password.
@@ -158,7 +150,7 @@ pub(crate) fn setting(session: &mut Session, clause: &RoleSettingClause) -> Resu
             if of.is_some_and(|of| of.superuser) {
                 session.require_superuser("must be superuser to alter superusers")?;
             } else if name != session.user {
-                require_createrole(session, &catalog, "permission denied")?;
+                session.require_attribute(&catalog, |role| role.create_role, "permission denied")?;
             }
             of.map(|role| role.id)
         }
@@ -244,7 +236,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
         if role.superuser {
             session.require_superuser("must be superuser to rename superusers")?;
         }
-        require_createrole(session, &catalog, "permission denied to rename role")?;
+        session.require_attribute(&catalog, |role| role.create_role, "permission denied to rename role")?;
     } else {
         if role.superuser || options.superuser.is_some() {
             session.require_superuser("must be superuser to alter superuser roles or change superuser attribute")?;
@@ -257,7 +249,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
             session.require_superuser("must be superuser to change bypassrls attribute")?;
         }
         if !own_password {
-            require_createrole(session, &catalog, "permission denied")?;
+            session.require_attribute(&catalog, |role| role.create_role, "permission denied")?;
         }
     }
     let mut role = Role::clone(role);
@@ -307,7 +299,7 @@ fn owns_something(catalog: &Catalog, name: &str) -> bool {
 
 pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Result<()> {
     let catalog = session.txn()?.catalog();
-    require_createrole(session, &catalog, "permission denied to drop role")?;
+    session.require_attribute(&catalog, |role| role.create_role, "permission denied to drop role")?;
     for name in names {
         let name = &name.name;
         let catalog = session.txn()?.catalog();
@@ -350,4 +342,29 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
         session.txn()?.edit_catalog(vec![CatalogEdit::DropRole(id)])?;
     }
     Ok(())
+}
+
+/// Whether a user may cancel what the session of another one runs, or end it: 42501 unless it acts for that role, or is
+/// a superuser. `what` is done to whoever, `to_superusers` to a superuser's session.
+pub(crate) fn check_may_signal(
+    catalog: &Catalog,
+    user: &str,
+    other: &str,
+    what: &str,
+    to_superusers: &str,
+) -> Result<()> {
+    let (user, other) = (catalog.role_named(user), catalog.role_named(other));
+    let acts_as_other = || match (user, other) {
+        (Some(user), Some(other)) => catalog.acts_as(user.id).contains(&other.id),
+        _ => false,
+    };
+    match other.is_some_and(|role| role.superuser) {
+        _ if user.is_some_and(|role| role.superuser) => Ok(()),
+        true => Err(SqlError::new("42501", format!("must be a superuser to {to_superusers}"))),
+        false if acts_as_other() => Ok(()),
+        false => {
+            let message = format!("must be a member of the role whose {what} or member of pg_signal_backend");
+            Err(SqlError::new("42501", message))
+        }
+    }
 }

@@ -211,6 +211,7 @@ impl Output {
             (b's', object.and_then(|object| object.schema.as_deref())),
             (b't', object.and_then(|object| object.table.as_deref())),
             (b'c', object.and_then(|object| object.column.as_deref())),
+            (b'd', object.and_then(|object| object.datatype.as_deref())),
             (b'n', object.and_then(|object| object.constraint.as_deref())),
             (b'R', error.routine),
         ];

@@ -188,3 +188,34 @@ async fn portals_deliver_rows_in_pieces() -> Result<()> {
     assert_eq!((seen, pieces), (1000, 4));
     Ok(())
 }
+
+/// Mappers tell from these fields which rule a value broke.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_domain_refuses_is_told_with_its_constraint() -> Result<()> {
+    let server = Basalt::start()?;
+    let client = connect(&server).await?;
+    client
+        .batch_execute(
+            "CREATE SCHEMA shop;
+             CREATE DOMAIN shop.price AS int CONSTRAINT positive CHECK (VALUE > 0);
+             CREATE DOMAIN shop.name AS text NOT NULL;
+             CREATE TABLE article (id int PRIMARY KEY, price shop.price, name shop.name)",
+        )
+        .await?;
+    let expected = [
+        ("INSERT INTO article VALUES (1, -1, 'a')", "23514", "price", Some("positive")),
+        ("SELECT (-1)::shop.price", "23514", "price", Some("positive")),
+        ("SELECT count(x::shop.price) FROM generate_series(-5, 5) x", "23514", "price", Some("positive")),
+        ("INSERT INTO article VALUES (1, 1, NULL)", "23502", "name", None),
+        ("ALTER TABLE article ADD COLUMN old shop.price DEFAULT 0", "23514", "price", Some("positive")),
+    ];
+    client.batch_execute("INSERT INTO article VALUES (9, 1, 'there')").await?;
+    for (sql, sqlstate, domain, constraint) in expected {
+        let refused = client.batch_execute(sql).await.err().with_context(|| sql.to_string())?;
+        let refused = refused.as_db_error().with_context(|| sql.to_string())?;
+        assert_eq!(refused.code().code(), sqlstate, "{sql}");
+        assert_eq!((refused.schema(), refused.datatype()), (Some("shop"), Some(domain)), "{sql}");
+        assert_eq!((refused.constraint(), refused.table()), (constraint, None), "{sql}");
+    }
+    Ok(())
+}

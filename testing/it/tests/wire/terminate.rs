@@ -81,7 +81,15 @@ fn users_end_their_own_sessions_only() -> Result<()> {
     ben.run("SELECT 1")?;
     admin.run("SELECT 1")?;
     assert_eq!(ann.run(&format!("SELECT pg_terminate_backend({})", other.key.0))?.text(0, 0), Some("t"));
-    hears_of_it(&mut other)
+    hears_of_it(&mut other)?;
+    // Those of roles that it is in, if it inherits.
+    admin.run("GRANT ben TO ann")?;
+    admin.run("ALTER USER ann NOINHERIT")?;
+    let end_ben = format!("SELECT pg_terminate_backend({})", ben.key.0);
+    assert_eq!(ann.simple(&end_ben, None)?.sqlstate(), Some("42501"));
+    admin.run("ALTER USER ann INHERIT")?;
+    assert_eq!(ann.run(&end_ben)?.text(0, 0), Some("t"));
+    hears_of_it(&mut ben)
 }
 
 /// DROP DATABASE … WITH (FORCE): whoever is in it is ended first.

@@ -37,7 +37,13 @@ impl Binder<'_> {
         target.overriding = Overriding::of(insert);
         self.tables.push(target.table.id);
         let columns = self.insert_targets(&target, &insert.columns)?;
-        self.need_more(privilege::INSERT, columns.iter().map(|column| column.id.0 as i16));
+        // Those that values are given for; all of a query's, whose width is not known yet.
+        let given = match insert.source.as_deref().map(|query| &*query.body) {
+            None => 0,
+            Some(SetExpr::Values(values)) => values.rows.first().map_or(0, |row| row.content.len()),
+            Some(_) => columns.len(),
+        };
+        self.need_more(privilege::INSERT, columns.iter().take(given).map(|column| column.id.0 as i16));
         let source = match insert.source.as_deref() {
             None => InsertSource::Values(vec![self.default_row(&target, &[])?]),
             Some(query) => {

@@ -6,6 +6,7 @@ use crate::pgcatalog::names::Scope;
 use crate::pgcatalog::{locks, rows};
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
+use crate::statement::role::check_may_signal;
 use crate::statement::set::of_transaction;
 use basalt_expr::functions::{CallInfo, Kernel, ScalarKernel, SetKernel};
 use basalt_expr::unsigned::stored;
@@ -144,17 +145,8 @@ fn backend(args: &[Datum], info: &CallInfo, what: &str, superusers: &str) -> Res
     };
     let system = system(info)?;
     let Some((interrupt, user)) = system.db.backend(*pid) else { return Ok(None) };
-    let is_superuser = |name: &str| system.catalog.role_named(name).is_some_and(|role| role.superuser);
-    if is_superuser(&system.user) || system.user == user {
-        return Ok(Some(interrupt));
-    }
-    Err(Error::new(
-        "42501",
-        match is_superuser(&user) {
-            true => format!("must be a superuser to {superusers}"),
-            false => format!("must be a member of the role whose {what} or member of pg_signal_backend"),
-        },
-    ))
+    check_may_signal(&system.catalog, &system.user, &user, what, superusers)?;
+    Ok(Some(interrupt))
 }
 
 /// As `SELECT version()` tells it; drivers read the number after the first word.

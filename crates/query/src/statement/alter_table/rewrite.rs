@@ -134,7 +134,7 @@ fn explain(read: Result<()>, after: &TableDef) -> Result<()> {
     read.map_err(|error| {
         let object = error.object.clone().unwrap_or_default();
         match (error.sqlstate, &object.constraint, &object.column) {
-            ("23514", Some(constraint), _) => {
+            ("23514", Some(constraint), _) if object.datatype.is_none() => {
                 let table = &after.name;
                 let message =
                     format!("check constraint \"{constraint}\" of relation \"{table}\" is violated by some row");
