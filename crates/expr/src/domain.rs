@@ -32,11 +32,8 @@ pub fn check(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
 }
 
 fn refused(domain: &DomainDef, constraint: Option<&String>, error: Error) -> Error {
-    let refused_by = RefusedBy {
-        schema: domain.schema.clone(),
-        domain: domain.name.clone(),
-        constraint: constraint.cloned(),
-    };
+    let refused_by =
+        RefusedBy { schema: domain.schema.clone(), domain: domain.name.clone(), constraint: constraint.cloned() };
     Error { refused_by: Some(Box::new(refused_by)), ..error }
 }
 

@@ -180,7 +180,7 @@ impl Session {
         has: impl FnOnce(&Role) -> bool,
         message: &str,
     ) -> Result<()> {
-        match catalog.role_named(&self.user).is_some_and(has) {
+        match catalog.role_named(&self.user).is_some_and(|role| has(role)) {
             true => Ok(()),
             false => self.require_superuser(message),
         }
