@@ -41,7 +41,8 @@ lint:
 UNITS = --workspace --exclude basalt-it
 test-unit:
 	$(CARGO) test $(UNITS)
-	engine=$$($(CARGO) test $(UNITS) --no-run 2>&1 | sed -n 's/.*(\(.*basalt_engine-[0-9a-f]*\))$$/\1/p') && \
+	engine=$$($(CARGO) test $(UNITS) --no-run 2>&1 | sed -n 's/.*(\(.*basalt_engine-[0-9a-f]*\))$$/\1/p'); \
+		[ -n "$$engine" ] || { echo "cargo does not say where the engine's tests are" >&2; exit 1; }; \
 		engine=$$(realpath "$$engine") && cd crates/engine && BASALT_TEST_CLUSTERING=v,id "$$engine"
 
 test-sql: deps-test

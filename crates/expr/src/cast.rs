@@ -126,7 +126,11 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
     if let DataType::Domain(domain) = to
         && from != to
     {
-        let value = cast_datum(from, &domain.base, value, explicit, ctx)?;
+        let value = match value.is_null() {
+            true => Datum::Null,
+            false => cast_datum(from, &domain.base, value, explicit, ctx)
+                .map_err(|error| crate::domain::above(domain, to, error))?,
+        };
         return crate::domain::fit(domain, to, value, ctx);
     }
     if value.is_null() || from == to {

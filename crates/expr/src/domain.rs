@@ -10,31 +10,57 @@ use std::sync::Arc;
 /// The conditions of a domain's own CHECKs by name, over the value as column 0 in the domain's base type.
 pub type DomainConditions = Arc<Vec<(String, Expr)>>;
 
-/// 23502 if the domain, or one that it is over, takes no null; 23514 if a CHECK is false. Types other than
-/// domains take everything.
+/// 23502 if the domain, or one that it is over, takes no null; 23514 if a CHECK is false, of the domain at the bottom
+/// first. Types other than domains take everything.
 pub fn check(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
     let DataType::Domain(domain) = ty else { return Ok(()) };
-    check(&domain.base, value, ctx)?;
-    if domain.not_null && value.is_null() {
-        let message = format!("domain {} does not allow null values", ty.sql_name());
-        return Err(refused(domain, None, Error::new("23502", message)));
+    if value.is_null() && takes_no_null(domain) {
+        return Err(refused(domain, ty, None));
+    }
+    check_conditions(domain, value, ctx).map_err(|error| above(domain, ty, error))
+}
+
+fn takes_no_null(domain: &DomainDef) -> bool {
+    domain.not_null || matches!(&domain.base, DataType::Domain(below) if takes_no_null(below))
+}
+
+fn check_conditions(domain: &Arc<DomainDef>, value: &Datum, ctx: &EvalContext) -> Result<()> {
+    if let DataType::Domain(below) = &domain.base {
+        check_conditions(below, value, ctx)?;
     }
     if domain.checks.is_empty() {
         return Ok(());
     }
     for (name, condition) in conditions(domain, ctx)?.iter() {
         if condition.eval_scalar(std::slice::from_ref(value), ctx)? == Datum::Bool(false) {
-            let message = format!("value for domain {} violates check constraint \"{name}\"", ty.sql_name());
-            return Err(refused(domain, Some(name), Error::new("23514", message)));
+            return Err(refused(domain, &DataType::Domain(domain.clone()), Some(name.clone())));
         }
     }
     Ok(())
 }
 
-fn refused(domain: &DomainDef, constraint: Option<&String>, error: Error) -> Error {
-    let refused_by =
-        RefusedBy { schema: domain.schema.clone(), domain: domain.name.clone(), constraint: constraint.cloned() };
-    Error { refused_by: Some(Box::new(refused_by)), ..error }
+fn refused(domain: &DomainDef, ty: &DataType, constraint: Option<String>) -> Error {
+    let error = match &constraint {
+        Some(name) => {
+            Error::new("23514", format!("value for domain {} violates check constraint \"{name}\"", ty.sql_name()))
+        }
+        None => Error::new("23502", format!("domain {} does not allow null values", ty.sql_name())),
+    };
+    let (schema, domain) = (domain.schema.clone(), domain.name.clone());
+    Error { refused_by: Some(Box::new(RefusedBy { schema, domain, constraint })), ..error }
+}
+
+/// What a domain below has refused, this one refuses, as PostgreSQL tells it; not what a field or an element has.
+pub(crate) fn above(domain: &DomainDef, ty: &DataType, error: Error) -> Error {
+    let Some(by) = &error.refused_by else { return error };
+    let mut base = &domain.base;
+    while let DataType::Domain(below) = base {
+        if by.domain == below.name && by.schema == below.schema {
+            return refused(domain, ty, by.constraint.clone());
+        }
+        base = &below.base;
+    }
+    error
 }
 
 /// A value of a domain's base as one of the domain: cut to its modifier, then checked.

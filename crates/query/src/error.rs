@@ -180,8 +180,12 @@ impl From<basalt_expr::Error> for SqlError {
 /// Where a function of an expression has run something of the session. An expression knows no position.
 impl From<SqlError> for basalt_expr::Error {
     fn from(error: SqlError) -> basalt_expr::Error {
-        let SqlError { sqlstate, message, detail, hint, .. } = error;
-        basalt_expr::Error { detail, hint, ..basalt_expr::Error::new(sqlstate, message) }
+        let SqlError { sqlstate, message, detail, hint, object, .. } = error;
+        let refused_by = object.and_then(|object| {
+            let ErrorObject { schema, datatype, constraint, .. } = *object;
+            Some(Box::new(RefusedBy { schema: schema?, domain: datatype?, constraint }))
+        });
+        basalt_expr::Error { sqlstate, message, detail, hint, refused_by }
     }
 }
 

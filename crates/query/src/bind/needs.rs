@@ -139,10 +139,20 @@ impl Binder<'_> {
 
     /// More of what the command does to its target, and to which columns of the table.
     pub(super) fn need_more(&mut self, wanted: Privileges, written: impl Iterator<Item = i16>) {
+        self.need_more_of(self.command(), wanted, written);
+    }
+
+    /// The command whose target was named last.
+    pub(super) fn command(&self) -> usize {
+        self.ctx.needs.as_ref().map_or(0, |needs| needs.lock().targets)
+    }
+
+    /// [`Binder::need_more`] of a command, behind commands within it.
+    pub(super) fn need_more_of(&mut self, command: usize, wanted: Privileges, written: impl Iterator<Item = i16>) {
         let Some(needs) = &self.ctx.needs else { return };
         let mut needs = needs.lock();
         let written: Vec<i16> = written.collect();
-        let target = Some(needs.targets);
+        let target = Some(command);
         for need in needs.list.iter_mut().filter(|need| need.target == target) {
             need.wanted |= wanted;
             let own: Vec<(Privileges, i16)> = written.iter().map(|column| (wanted, need.own_number(*column))).collect();

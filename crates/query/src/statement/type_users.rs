@@ -1,7 +1,7 @@
 //! What uses a type: who goes along when it is dropped, and whether stored values bear a change.
 
 use crate::bind::{self, ParamTypes};
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorObject, Result, SqlError};
 use crate::run::RunContext;
 use crate::session::Session;
 use crate::session::names::quote_identifier;
@@ -66,7 +66,7 @@ pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, 
         let from = format!(
             "(SELECT {} AS value FROM {}.{}) t",
             quote_identifier(&column),
-            quote_identifier(&schema.unwrap_or_default()),
+            quote_identifier(schema.as_deref().unwrap_or_default()),
             quote_identifier(&table.name)
         );
         let (condition, error) = match &wanted {
@@ -86,7 +86,12 @@ pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, 
             ),
         };
         if has_rows(session, &catalog, &format!("SELECT 1 FROM {from} WHERE {condition} LIMIT 1")).await? {
-            return Err(error);
+            return Err(error.with_object(ErrorObject {
+                schema,
+                table: Some(table.name.clone()),
+                column: Some(column),
+                ..ErrorObject::default()
+            }));
         }
     }
     Ok(())

@@ -37,16 +37,11 @@ impl<'a> Encoder<'a> {
     fn cells(&self, row: usize, out: &mut Output) -> Result<(), SqlError> {
         for (column, array) in self.columns.iter().zip(self.batch.columns()) {
             let format_cell = if column.format == 0 { io::text::format_cell } else { io::binary::format_cell };
-            match format_cell(&column.ty, array, row, &self.context, out.begin_cell()).map_err(sql_error)? {
+            match format_cell(&column.ty, array, row, &self.context, out.begin_cell()).map_err(SqlError::from)? {
                 true => out.end_cell()?,
                 false => out.drop_cell(),
             }
         }
         Ok(())
     }
-}
-
-#[cold]
-fn sql_error(error: basalt_expr::Error) -> SqlError {
-    SqlError { detail: error.detail, hint: error.hint, ..SqlError::new(error.sqlstate, error.message) }
 }

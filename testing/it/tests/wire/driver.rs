@@ -199,22 +199,37 @@ async fn what_a_domain_refuses_is_told_with_its_constraint() -> Result<()> {
             "CREATE SCHEMA shop;
              CREATE DOMAIN shop.price AS int CONSTRAINT positive CHECK (VALUE > 0);
              CREATE DOMAIN shop.name AS text NOT NULL;
-             CREATE TABLE article (id int PRIMARY KEY, price shop.price, name shop.name)",
+             CREATE DOMAIN small AS shop.price CHECK (VALUE < 100);
+             CREATE DOMAIN named AS shop.name CHECK (VALUE <> '');
+             CREATE TYPE pair AS (cheap small, dear shop.price);
+             CREATE TABLE article (id int PRIMARY KEY, price shop.price, name shop.name, debt int)",
         )
         .await?;
+    let by_price = ("23514", "shop", "price", Some("positive"));
+    let by_small = ("23514", "public", "small", Some("positive"));
     let expected = [
-        ("INSERT INTO article VALUES (1, -1, 'a')", "23514", "price", Some("positive")),
-        ("SELECT (-1)::shop.price", "23514", "price", Some("positive")),
-        ("SELECT count(x::shop.price) FROM generate_series(-5, 5) x", "23514", "price", Some("positive")),
-        ("INSERT INTO article VALUES (1, 1, NULL)", "23502", "name", None),
-        ("ALTER TABLE article ADD COLUMN old shop.price DEFAULT 0", "23514", "price", Some("positive")),
+        ("INSERT INTO article VALUES (1, -1, 'a')", by_price),
+        ("SELECT (-1)::shop.price", by_price),
+        ("SELECT count(x::shop.price) FROM generate_series(-5, 5) x", by_price),
+        ("INSERT INTO article VALUES (1, 1, NULL)", ("23502", "shop", "name", None)),
+        ("ALTER TABLE article ADD COLUMN old shop.price DEFAULT 0", by_price),
+        ("ALTER TABLE article ALTER COLUMN debt TYPE shop.price", by_price),
+        // The outermost one is told, whichever has the constraint.
+        ("SELECT (-1)::small", by_small),
+        ("SELECT '-1'::small", by_small),
+        ("SELECT 100::small", ("23514", "public", "small", Some("small_check"))),
+        ("SELECT NULL::named", ("23502", "public", "named", None)),
+        ("SELECT row(-1, 1)::pair", by_small),
+        ("SELECT '(1,-1)'::pair", by_price),
+        ("SELECT array[-1]::small[]", by_small),
+        ("SELECT cheap FROM json_populate_record(NULL::pair, '{\"cheap\": -1}')", by_small),
     ];
-    client.batch_execute("INSERT INTO article VALUES (9, 1, 'there')").await?;
-    for (sql, sqlstate, domain, constraint) in expected {
+    client.batch_execute("INSERT INTO article VALUES (9, 1, 'there', -1)").await?;
+    for (sql, (sqlstate, schema, domain, constraint)) in expected {
         let refused = client.batch_execute(sql).await.err().with_context(|| sql.to_string())?;
         let refused = refused.as_db_error().with_context(|| sql.to_string())?;
         assert_eq!(refused.code().code(), sqlstate, "{sql}");
-        assert_eq!((refused.schema(), refused.datatype()), (Some("shop"), Some(domain)), "{sql}");
+        assert_eq!((refused.schema(), refused.datatype()), (Some(schema), Some(domain)), "{sql}");
         assert_eq!((refused.constraint(), refused.table()), (constraint, None), "{sql}");
     }
     Ok(())

@@ -65,7 +65,7 @@ fn a_terminated_session_is_undone_and_told() -> Result<()> {
 }
 
 #[test]
-fn users_end_their_own_sessions_only() -> Result<()> {
+fn users_end_sessions_of_roles_that_they_act_for() -> Result<()> {
     let server = Basalt::start()?;
     let mut admin = server.connect()?;
     admin.run("CREATE USER ann")?;

@@ -37,20 +37,16 @@ impl Binder<'_> {
         target.overriding = Overriding::of(insert);
         self.tables.push(target.table.id);
         let columns = self.insert_targets(&target, &insert.columns)?;
-        // Those that values are given for; all of a query's, whose width is not known yet.
-        let given = match insert.source.as_deref().map(|query| &*query.body) {
-            None => 0,
-            Some(SetExpr::Values(values)) => values.rows.first().map_or(0, |row| row.content.len()),
-            Some(_) => columns.len(),
-        };
-        self.need_more(privilege::INSERT, columns.iter().take(given).map(|column| column.id.0 as i16));
-        let source = match insert.source.as_deref() {
-            None => InsertSource::Values(vec![self.default_row(&target, &[])?]),
+        let command = self.command();
+        let (source, width) = match insert.source.as_deref() {
+            None => (InsertSource::Values(vec![self.default_row(&target, &[])?]), 0),
             Some(query) => {
                 let source = self.insert_source(&target, &columns, !insert.columns.is_empty(), query);
                 source.map_err(|error| computed_column(error, &target, columns.len()))?
             }
         };
+        let filled = columns.iter().take(width).map(|column| column.id.0 as i16);
+        self.need_more_of(command, privilege::INSERT, filled);
         let on_conflict = match &insert.on {
             None => None,
             Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&target, conflict)?),
@@ -83,13 +79,14 @@ impl Binder<'_> {
         Ok(out)
     }
 
+    /// Rows to insert, and for how many of the target columns they have values.
     fn insert_source(
         &mut self,
         target: &Target,
         targets: &[InsertTarget],
         named: bool,
         query: &ast::Query,
-    ) -> Result<InsertSource> {
+    ) -> Result<(InsertSource, usize)> {
         if let SetExpr::Values(values) = &*query.body
             && query.order_by.is_none()
             && query.limit_clause.is_none()
@@ -97,6 +94,7 @@ impl Binder<'_> {
             && query.with.is_none()
         {
             let rows: Vec<&[ast::Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
+            let width = rows.first().map_or(0, |row| row.len());
             let bound = self.values_in_scope(target, targets, named, &rows);
             let rows = match (bound, rows.as_slice()) {
                 // One row is a SELECT without FROM: sets among its values give more rows.
@@ -106,11 +104,12 @@ impl Binder<'_> {
                 (bound, _) => bound?,
             };
             if self.subqueries.is_empty() {
-                return Ok(InsertSource::Values(rows));
+                return Ok((InsertSource::Values(rows), width));
             }
-            return Ok(InsertSource::Query(Arc::new(self.rows_as_query(&target.table, rows))));
+            return Ok((InsertSource::Query(Arc::new(self.rows_as_query(&target.table, rows))), width));
         }
         let mut bound = self.query_with(query, true)?;
+        let width = bound.columns.len();
         check_width(targets, named, bound.columns.len()).map_err(|error| {
             let surplus = super::super::query::output_expr(&query.body, targets.len());
             error.at_with(|| position::of_expr(&self.ctx.sql, surplus?))
@@ -138,7 +137,7 @@ impl Binder<'_> {
         let exprs: Vec<(ColId, Expr)> = row.into_iter().map(|expr| (self.fresh(), expr)).collect();
         let columns = outputs(&target.table, &exprs);
         let plan = Plan::Project { input: Box::new(bound.plan), exprs };
-        Ok(InsertSource::Query(Arc::new(self.take_query(plan, columns))))
+        Ok((InsertSource::Query(Arc::new(self.take_query(plan, columns))), width))
     }
 
     /// Rows of VALUES as rows of the table.

@@ -130,8 +130,9 @@ impl Binder<'_> {
 
     fn merge_insert(&mut self, target: &Target, insert: &ast::MergeInsertExpr) -> Result<Vec<Expr>> {
         let columns = self.insert_targets(target, &insert.columns)?;
-        self.need_more(privilege::INSERT, columns.iter().map(|column| column.id.0 as i16));
+        let filled = |width: usize| columns.iter().take(width).map(|column| column.id.0 as i16);
         if crate::syntax::is_merge_default_values(insert) {
+            self.need_more(privilege::INSERT, filled(0));
             return self.default_row(target, &[]);
         }
         let MergeInsertKind::Values(values) = &insert.kind else {
@@ -142,6 +143,7 @@ impl Binder<'_> {
         };
         let named = !insert.columns.is_empty();
         let (row, overriding) = crate::syntax::merge_values(&row.content);
+        self.need_more(privilege::INSERT, filled(row.len()));
         let mut rows = self.insert_rows(target, Overriding::named(overriding), &columns, named, &[row])?;
         rows.pop().ok_or_else(|| SqlError::internal("a row of VALUES is gone"))
     }

@@ -10,6 +10,7 @@ use crate::statement::define::skipping;
 use crate::statement::{checks, drop, foreign_key, sequence, table_options};
 use crate::syntax::{ColumnClause, IdentityClause, KeyClause, SequenceOptions};
 use basalt_engine::CatalogEdit;
+use basalt_engine::privilege::{AclKey, ObjectClass};
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::{Volatility, fit_time};
 use basalt_expr::resolve;
@@ -169,6 +170,11 @@ impl Change {
         (column.default, column.identity, column.generated) = (None, None, None);
         if catalog.comments.get(PG_CLASS, self.table.id, i32::from(id.0)).is_some() {
             self.forget_comment(id);
+        }
+        // Else a right on a column that is gone would be one on some column.
+        let key = AclKey { class: ObjectClass::Column, object: self.table.id, column: id.0 as i16 };
+        if catalog.acls.get(key).is_some() {
+            self.edits.push(CatalogEdit::SetAcl { key, items: None });
         }
         Ok(())
     }
