@@ -16,6 +16,9 @@ use basalt_types::{Attribute, CompositeDef, DataType, ObjectId};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 use std::sync::{Arc, PoisonError};
 
+/// What is said of `(value).*` that stands for one value.
+pub(super) const NO_EXPANSION: &str = "row expansion via \"*\" is not supported here";
+
 impl Binder<'_> {
     /// The fields of `(a, b)` or `ROW(a, t.*)`; `None` for anything that is no row constructor.
     pub(super) fn row_items(&mut self, expr: &ast::Expr) -> Result<Option<Vec<Expr>>> {
@@ -164,7 +167,7 @@ impl Binder<'_> {
         while let Some(access) = rest.first() {
             match access {
                 ast::AccessExpr::Dot(ast::Expr::Identifier(ident)) if *ident == all_fields_mark() => {
-                    return Err(SqlError::not_supported("row expansion via \"*\" is not supported here"));
+                    return Err(SqlError::not_supported(NO_EXPANSION));
                 }
                 ast::AccessExpr::Dot(ast::Expr::Identifier(ident)) => {
                     value = self.field(value, &names::fold(ident))?;

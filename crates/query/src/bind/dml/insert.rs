@@ -2,6 +2,7 @@
 
 use super::super::binder::Binder;
 use super::super::position;
+use super::super::row::NO_EXPANSION;
 use super::super::scope::{Clause, Scope};
 use super::assign::placed;
 use super::own_values::Overriding;
@@ -97,8 +98,11 @@ impl Binder<'_> {
             let width = rows.first().map_or(0, |row| row.len());
             let bound = self.values_in_scope(target, targets, named, &rows);
             let rows = match (bound, rows.as_slice()) {
-                // One row is a SELECT without FROM: sets among its values give more rows.
-                (Err(error), [row]) if error.message == SETS_IN_VALUES && !row.iter().any(is_default) => {
+                // One row is a SELECT without FROM: sets among its values give more rows, `(value).*` more columns.
+                (Err(error), [row])
+                    if [SETS_IN_VALUES, NO_EXPANSION].contains(&error.message.as_str())
+                        && !row.iter().any(is_default) =>
+                {
                     return self.insert_source(target, targets, named, &select_of(row)?);
                 }
                 (bound, _) => bound?,
