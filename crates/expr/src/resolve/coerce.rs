@@ -63,7 +63,8 @@ fn is_castable(from: &DataType, to: &DataType, strength: CastContext) -> bool {
     from == to || from == DataType::Unknown || cast::find_cast(&from, &to).is_some_and(|needed| needed <= strength)
 }
 
-/// The value in the base type, and a cast to the domain, which checks it when it is evaluated.
+/// The value in the base type, or as one of the domains below that it is already, and a cast to the domain, which checks
+/// it when it is evaluated.
 fn coerce_to_domain(
     expr: Expr,
     domain: &DomainDef,
@@ -71,10 +72,16 @@ fn coerce_to_domain(
     strength: CastContext,
     ctx: &EvalContext,
 ) -> Result<Expr> {
-    let expr = match coerce(expr, &domain.base, strength, ctx) {
+    let (from, mut base) = (expr.ty(), &domain.base);
+    while let DataType::Domain(below) = base
+        && from != *base
+    {
+        base = &below.base;
+    }
+    let expr = match coerce(expr, base, strength, ctx) {
         Ok(expr) => expr,
         Err(error) if error.sqlstate == "42846" => {
-            let detail = error.message.replace(&domain.base.sql_name(), &to.sql_name());
+            let detail = error.message.replace(&base.sql_name(), &to.sql_name());
             return Err(Error::new("42846", detail));
         }
         Err(error) => return Err(error),
