@@ -219,6 +219,7 @@ impl Engine {
         let mut files: Vec<_> = tablet.view().files.iter().filter(|file| !gone.contains(&file.id())).cloned().collect();
         files.extend(entries.iter().cloned());
         tablet.switch_view(files);
+        carry.decide_inputs(&self.txns);
         self.order.settle(version);
         inputs.iter().for_each(|file| self.drop_file(file, end));
         self.drop_if_gone(tablet, entries);

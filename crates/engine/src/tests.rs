@@ -172,9 +172,13 @@ fn contents_of_blocks(read: &ReadContext, table: &Arc<TableDef>) -> BTreeMap<i64
 }
 
 fn contents_of_batches(read: &ReadContext, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
+    contents_of_parts(scan(read, table).unwrap())
+}
+
+fn contents_of_parts(parts: Vec<TabletScan>) -> BTreeMap<i64, String> {
     use arrow_array::cast::AsArray;
     let mut found = BTreeMap::new();
-    for mut part in scan(read, table).unwrap() {
+    for mut part in parts {
         while let Some(batch) = part.next_batch().unwrap() {
             let text = batch.columns[0].as_string_view();
             let ids = batch.columns[1].as_primitive::<arrow_array::types::Int64Type>();

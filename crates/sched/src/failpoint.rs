@@ -2,7 +2,7 @@
 //!
 //! Armed once at start (the binary takes `BASALT_FAILPOINT=name[:hit]` from its environment); unarmed, a
 //! place costs two relaxed loads. Names in use are listed where they are hit; `docs/testing.md` has the list.
-//! A test inside a process may instead have its own thread panic there.
+//! A test inside a process may instead have its own thread panic there, or do something in between.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -16,17 +16,25 @@ struct Armed {
 
 static ARMED: OnceLock<Armed> = OnceLock::new();
 static WEAKENED: OnceLock<String> = OnceLock::new();
-/// Some thread has armed a panic.
-static PANICS: AtomicBool = AtomicBool::new(false);
+/// Some thread has armed a call.
+static CALLS: AtomicBool = AtomicBool::new(false);
+
+/// A place, and what is done there.
+type Call = (&'static str, Box<dyn FnOnce()>);
 
 thread_local! {
-    static PANIC: RefCell<Option<&'static str>> = const { RefCell::new(None) };
+    static CALL: RefCell<Option<Call>> = const { RefCell::new(None) };
 }
 
 /// Has this thread panic, once, at its next hit of a place.
 pub fn panic_at(name: &'static str) {
-    PANIC.set(Some(name));
-    PANICS.store(true, Ordering::Relaxed);
+    call_at(name, move || panic!("failpoint {name}"));
+}
+
+/// Has this thread do something, once, at its next hit of a place: what others may do just then.
+pub fn call_at(name: &'static str, what: impl FnOnce() + 'static) {
+    CALL.set(Some((name, Box::new(what))));
+    CALLS.store(true, Ordering::Relaxed);
 }
 
 /// Arms one place: `name` dies at its first hit, `name:5` at its fifth. False if one is armed already or
@@ -74,8 +82,9 @@ pub fn hit(name: &str) {
     {
         std::process::abort();
     }
-    if PANICS.load(Ordering::Relaxed) && PANIC.with_borrow_mut(|armed| armed.take_if(|armed| *armed == name)).is_some()
+    if CALLS.load(Ordering::Relaxed)
+        && let Some((_, what)) = CALL.with_borrow_mut(|armed| armed.take_if(|(at, _)| *at == name))
     {
-        panic!("failpoint {name}");
+        what();
     }
 }

@@ -4,6 +4,10 @@
 //! known and copied again, round after round, until little is left. That little is copied under the latch.
 //! Beside the outputs' delete maps a bitmap of decided deletions grows, which the commit record will hold:
 //! in the commit turn only the undecided marks are looked at, and they are few or the merge is put off.
+//!
+//! From the switch of the view on a transaction restamps its marks in the outputs, and is then forgotten. Readers of the
+//! view before still read the inputs, and their snapshots may have its commit if that came before the switch: so the
+//! last thing under the latch is to restamp there what is committed ([`Carry::decide_inputs`]).
 
 use super::NewPlace;
 use crate::tablet::FileEntry;
@@ -18,6 +22,13 @@ use std::sync::Arc;
 pub(super) const UNDECIDED_MAX: u64 = 16_384;
 /// Changes that are left for the latch.
 const LATCHED_MAX: u64 = 1024;
+
+/// An undecided mark of an output, and the input and ordinal that it comes from.
+struct Undecided {
+    txn: TxnId,
+    input: usize,
+    ordinal: u32,
+}
 
 /// Watches files as long as it lives.
 pub(super) struct Watch<'a> {
@@ -43,7 +54,7 @@ pub(super) struct Carry<'a> {
     outputs: &'a [Arc<FileEntry>],
     /// Per output.
     decided: Vec<RoaringBitmap>,
-    undecided: Vec<BTreeMap<u32, TxnId>>,
+    undecided: Vec<BTreeMap<u32, Undecided>>,
 }
 
 impl<'a> Carry<'a> {
@@ -55,7 +66,7 @@ impl<'a> Carry<'a> {
         outputs: &'a [Arc<FileEntry>],
     ) -> Carry<'a> {
         let decided = vec![RoaringBitmap::new(); outputs.len()];
-        let undecided = vec![BTreeMap::new(); outputs.len()];
+        let undecided = outputs.iter().map(|_| BTreeMap::new()).collect();
         let mut carry = Carry { watch, places, outputs, decided, undecided };
         for (input, (file, dead)) in watch.inputs.iter().zip(dead).enumerate() {
             for mark in file.deletes.stamped() {
@@ -87,11 +98,11 @@ impl<'a> Carry<'a> {
 
     /// Per output, the bytes of its delete map as of the commits so far; empty if nothing is deleted. The
     /// caller holds latch and commit turn, and has caught up.
-    pub fn delete_maps(mut self, txns: &TxnTable) -> Vec<Vec<u8>> {
+    pub fn delete_maps(&mut self, txns: &TxnTable) -> Vec<Vec<u8>> {
         for (decided, undecided) in self.decided.iter_mut().zip(&self.undecided) {
             // Committed and not restamped yet: that takes the latch.
-            let committed = |txn: &TxnId| matches!(txns.state(*txn), TxnState::Committed(_));
-            decided.extend(undecided.iter().filter(|(_, txn)| committed(txn)).map(|(ordinal, _)| *ordinal));
+            let committed = |mark: &Undecided| matches!(txns.state(mark.txn), TxnState::Committed(_));
+            decided.extend(undecided.iter().filter(|(_, mark)| committed(mark)).map(|(ordinal, _)| *ordinal));
         }
         let bytes = |deleted: &RoaringBitmap| match deleted.is_empty() {
             true => Vec::new(),
@@ -100,12 +111,23 @@ impl<'a> Carry<'a> {
         self.decided.iter().map(bytes).collect()
     }
 
+    /// Restamps marks of the inputs whose transactions have committed. The caller has switched the view, and holds the
+    /// latch still: who has committed can restamp none of these marks before, so the table knows them all; and who
+    /// commits later has a version that no snapshot of a reader of the inputs has.
+    pub fn decide_inputs(&self, txns: &TxnTable) {
+        for mark in self.undecided.iter().flat_map(BTreeMap::values) {
+            if let TxnState::Committed(version) = txns.state(mark.txn) {
+                self.watch.inputs[mark.input].deletes.restamp(mark.ordinal, mark.txn, version);
+            }
+        }
+    }
+
     fn set(&mut self, input: usize, ordinal: u32, mark: Option<(Stamp, u32)>) {
         let place = self.places[input][ordinal as usize];
         if place == NewPlace::DROPPED {
             return;
         }
-        let (output, ordinal) = (place.output as usize, place.ordinal);
+        let (of_input, output, ordinal) = (ordinal, place.output as usize, place.ordinal);
         self.outputs[output].deletes.set(ordinal, mark);
         match mark.map(|(stamp, _)| stamp.as_txn()) {
             None => {
@@ -118,7 +140,7 @@ impl<'a> Carry<'a> {
             }
             Some(Some(txn)) => {
                 self.decided[output].remove(ordinal);
-                self.undecided[output].insert(ordinal, txn);
+                self.undecided[output].insert(ordinal, Undecided { txn, input, ordinal: of_input });
             }
         }
     }

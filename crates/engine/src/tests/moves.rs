@@ -3,6 +3,8 @@
 use super::*;
 use crate::record;
 use crate::unlisted::Unlisted;
+use basalt_sched::failpoint;
+use std::sync::Mutex;
 
 /// Every kind of write to rows that are marked for a view that is not there yet.
 #[tokio::test]
@@ -341,4 +343,40 @@ async fn a_merge_of_rows_of_all_widths_keeps_them() {
     assert_eq!(f.engine.stats().files, 1);
     assert_rows(&now(&f), &before);
     assert_rows(&now(&f.reopen()), &before);
+}
+
+/// Marks of an open transaction go from merge to merge. Its commit gives a version to those in the last file: a reader
+/// whose view is of the files before, and whose snapshot has the commit, must not take it for one that was rolled back.
+#[tokio::test]
+async fn marks_that_merges_have_carried_on_count_for_readers_of_the_views_in_between() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..400, "one").await;
+    f.engine.freeze_table(table.id).unwrap();
+    let mut txn = f.begin();
+    update(&f, &mut txn, 3, "two").await;
+    delete(&f, &mut txn, 5).await;
+    f.engine.compact_table(table.id).unwrap();
+    let reader = Arc::new(Mutex::new(None));
+    failpoint::call_at("commit-appended", {
+        let (engine, table, reader) = (f.engine.clone(), table.clone(), reader.clone());
+        move || {
+            let last = engine.order.take_turn().last();
+            engine.log.flush_soon();
+            while engine.published() < last {
+                std::thread::yield_now();
+            }
+            let read = engine.read(Version::ZERO);
+            *reader.lock().unwrap() = Some(scan(&read, &table).unwrap());
+            engine.compact_table(table.id).unwrap();
+        }
+    });
+    txn.commit().await.unwrap();
+    let parts = reader.lock().unwrap().take().expect("it was called");
+    let mut expected: BTreeMap<i64, String> = (0..400).map(|id| (id, "one".to_string())).collect();
+    expected.insert(3, "two".into());
+    expected.remove(&5);
+    assert_rows(&contents_of_parts(parts), &expected);
+    assert_rows(&now(&f), &expected);
+    assert_rows(&now(&f.reopen()), &expected);
 }

@@ -135,10 +135,10 @@ impl Engine {
                 Change::Hot { tablet, key, spot } => hot.push((tablet, *spot, key.as_bytes())),
                 Change::Mark { tablet, key, file, ordinal } => {
                     let _latch = tablet.latch.read();
+                    // Files that are no longer listed were left to readers whose snapshots are below, or restamped
+                    // when they went (`compaction/carry.rs`).
                     let listed = tablet.view().file(file.id()).is_some();
-                    // An unlisted file still serves readers of older views, whose snapshots are below.
-                    let here = file.deletes.restamp(*ordinal, txn, version);
-                    if listed && here {
+                    if listed && file.deletes.restamp(*ordinal, txn, version) {
                         continue;
                     }
                     match tablet.find_mark(key, txn) {
