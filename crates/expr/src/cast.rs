@@ -128,8 +128,7 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
     {
         let value = match value.is_null() {
             true => Datum::Null,
-            false => cast_datum(from, &domain.base, value, explicit, ctx)
-                .map_err(|error| crate::domain::above(domain, to, error))?,
+            false => cast_datum(from, crate::domain::bottom(domain), value, explicit, ctx)?,
         };
         return crate::domain::fit(domain, to, value, ctx);
     }

@@ -15,31 +15,42 @@ pub type DomainConditions = Arc<Vec<(String, Expr)>>;
 pub fn check(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
     let DataType::Domain(domain) = ty else { return Ok(()) };
     if value.is_null() && takes_no_null(domain) {
-        return Err(refused(domain, ty, None));
+        return Err(refused(ty, None));
     }
-    check_conditions(domain, value, ctx).map_err(|error| above(domain, ty, error))
+    check_conditions(domain, ty, value, ctx)
+}
+
+/// What a domain is over at the bottom: values are read as this, or cast to it, before they become the domain's
+/// ([`fit`]).
+pub(crate) fn bottom(domain: &DomainDef) -> &DataType {
+    match &domain.base {
+        DataType::Domain(below) if !domain.base.is_vector() => bottom(below),
+        base => base,
+    }
 }
 
 fn takes_no_null(domain: &DomainDef) -> bool {
     domain.not_null || matches!(&domain.base, DataType::Domain(below) if takes_no_null(below))
 }
 
-fn check_conditions(domain: &Arc<DomainDef>, value: &Datum, ctx: &EvalContext) -> Result<()> {
+/// `ty`: the domain that the value is to be of, which is the one that is told, whichever below it refuses.
+fn check_conditions(domain: &DomainDef, ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
     if let DataType::Domain(below) = &domain.base {
-        check_conditions(below, value, ctx)?;
+        check_conditions(below, ty, value, ctx)?;
     }
     if domain.checks.is_empty() {
         return Ok(());
     }
     for (name, condition) in conditions(domain, ctx)?.iter() {
         if condition.eval_scalar(std::slice::from_ref(value), ctx)? == Datum::Bool(false) {
-            return Err(refused(domain, &DataType::Domain(domain.clone()), Some(name.clone())));
+            return Err(refused(ty, Some(name.clone())));
         }
     }
     Ok(())
 }
 
-fn refused(domain: &DomainDef, ty: &DataType, constraint: Option<String>) -> Error {
+fn refused(ty: &DataType, constraint: Option<String>) -> Error {
+    let DataType::Domain(domain) = ty else { unreachable!("only domains refuse") };
     let error = match &constraint {
         Some(name) => {
             Error::new("23514", format!("value for domain {} violates check constraint \"{name}\"", ty.sql_name()))
@@ -50,27 +61,22 @@ fn refused(domain: &DomainDef, ty: &DataType, constraint: Option<String>) -> Err
     Error { refused_by: Some(Box::new(RefusedBy { schema, domain, constraint })), ..error }
 }
 
-/// What a domain below has refused, this one refuses, as PostgreSQL tells it; not what a field or an element has.
-pub(crate) fn above(domain: &DomainDef, ty: &DataType, error: Error) -> Error {
-    let Some(by) = &error.refused_by else { return error };
-    let mut base = &domain.base;
-    while let DataType::Domain(below) = base {
-        if by.domain == below.name && by.schema == below.schema {
-            return refused(domain, ty, by.constraint.clone());
-        }
-        base = &below.base;
-    }
-    error
-}
-
-/// A value of a domain's base as one of the domain: cut to its modifier, then checked.
+/// A value of what a domain is over at the bottom as one of the domain: cut to its modifier, then checked.
 pub(crate) fn fit(domain: &DomainDef, ty: &DataType, value: Datum, ctx: &EvalContext) -> Result<Datum> {
-    let value = match domain.time_modifier {
-        Some(modifier) => fit_time(&domain.base, modifier, value)?,
-        None => value,
-    };
+    let value = cut(domain, value)?;
     check(ty, &value, ctx)?;
     Ok(value)
+}
+
+fn cut(domain: &DomainDef, value: Datum) -> Result<Datum> {
+    let value = match &domain.base {
+        DataType::Domain(below) => cut(below, value)?,
+        _ => value,
+    };
+    match domain.time_modifier {
+        Some(modifier) => fit_time(&domain.base, modifier, value),
+        None => Ok(value),
+    }
 }
 
 fn conditions(domain: &DomainDef, ctx: &EvalContext) -> Result<DomainConditions> {

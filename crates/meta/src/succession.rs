@@ -159,6 +159,15 @@ impl Catalog {
         owner!(databases namespaces tables views types sequences)
     }
 
+    /// The database of an object; `None` of databases, and of what all of them share.
+    pub fn database_of(&self, id: ObjectId) -> Option<ObjectId> {
+        macro_rules! namespace {
+            ($($map:ident)*) => { None$(.or_else(|| self.$map.get(&id).map(|def| def.namespace)))* };
+        }
+        let namespace = namespace!(tables views types sequences).unwrap_or(id);
+        self.namespaces.get(&namespace).map(|schema| schema.database)
+    }
+
     fn owning_role(&self, id: ObjectId) -> Option<ObjectId> {
         Some(self.role_named(self.owner_of(id)?)?.id)
     }

@@ -95,7 +95,7 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         DataType::Multirange(kind) => range::parse_binary_multirange(*kind, bytes, ctx)?,
         DataType::Composite(composite) => record::parse_binary(composite, bytes, ctx)?,
         DataType::Domain(domain) => {
-            let value = parse(&domain.base, bytes, ctx).map_err(|error| crate::domain::above(domain, ty, error))?;
+            let value = parse(crate::domain::bottom(domain), bytes, ctx)?;
             crate::domain::fit(domain, ty, value, ctx)?
         }
         DataType::Record => return Err(record::no_input()),

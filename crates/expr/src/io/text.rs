@@ -80,7 +80,7 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Enum(definition) => parse_label(definition, text)?,
         DataType::Domain(domain) if ty.is_vector() => array::parse_vector(&domain.base, text, ctx)?,
         DataType::Domain(domain) => {
-            let value = parse(&domain.base, text, ctx).map_err(|error| crate::domain::above(domain, ty, error))?;
+            let value = parse(crate::domain::bottom(domain), text, ctx)?;
             crate::domain::fit(domain, ty, value, ctx)?
         }
         DataType::Record => return Err(record::no_input()),

@@ -2,6 +2,7 @@
 
 use super::define::{exists, skipping};
 use super::resolve;
+use super::role::{Signal, check_may_signal};
 use crate::error::{Result, SqlError};
 use crate::session::{Session, temp};
 use crate::syntax::DatabaseChange;
@@ -142,8 +143,7 @@ async fn end_others(session: &Session, database: &Database) -> Result<()> {
     let others = others_in(session, &database.name);
     let catalog = session.catalog_now();
     for other in &others {
-        let (what, to_superusers) = ("process is being terminated", "terminate superuser process");
-        super::role::check_may_signal(&catalog, &session.user, &other.user, what, to_superusers)?;
+        check_may_signal(&catalog, &session.user, &other.user, Signal::Terminate)?;
     }
     for other in &others {
         if let Some((interrupt, _)) = session.db.backend(other.pid) {

@@ -130,17 +130,6 @@ fn may_revoke(session: &Session, catalog: &Catalog, key: AclKey) -> bool {
     session.superuser || catalog.privileges(&session.user, key, owner).1 != 0
 }
 
-/// The database of an object with privileges; `None` of what all databases share.
-fn database_of(catalog: &Catalog, id: ObjectId) -> Option<ObjectId> {
-    let namespace = None
-        .or_else(|| catalog.tables.get(&id).map(|it| it.namespace))
-        .or_else(|| catalog.views.get(&id).map(|it| it.namespace))
-        .or_else(|| catalog.sequences.get(&id).map(|it| it.namespace))
-        .or_else(|| catalog.types.get(&id).map(|it| it.namespace))
-        .unwrap_or(id);
-    catalog.namespaces.get(&namespace).map(|schema| schema.database)
-}
-
 /// Privileges in a database, and on what all share, without what some roles were granted; and the defaults there.
 fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[ObjectId]) -> Result<Vec<CatalogEdit>> {
     let is_of = |item: &AclItem| item.grantee.is_some_and(|grantee| roles.contains(&grantee));
@@ -157,7 +146,7 @@ fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[Ob
     let mut edits = Vec::new();
     for (key, items) in catalog.acls.objects() {
         let key: AclKey = *key;
-        let is_elsewhere = || database_of(catalog, key.object).is_some_and(|of| of != database);
+        let is_elsewhere = || catalog.database_of(key.object).is_some_and(|of| of != database);
         if items.iter().any(is_of) && !gone.contains(&key.object) && !is_elsewhere() {
             let owner = catalog.owner_of(key.object).and_then(|owner| catalog.role_named(owner));
             edits.push(CatalogEdit::SetAcl { key, items: Some(kept(items, owner.map(|owner| owner.id))?) });

@@ -344,15 +344,16 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
     Ok(())
 }
 
-/// Whether a user may cancel what the session of another one runs, or end it: 42501 unless it acts for that role, or is
-/// a superuser. `what` is done to whoever, `to_superusers` to a superuser's session.
-pub(crate) fn check_may_signal(
-    catalog: &Catalog,
-    user: &str,
-    other: &str,
-    what: &str,
-    to_superusers: &str,
-) -> Result<()> {
+/// What is done to another session.
+#[derive(Clone, Copy)]
+pub(crate) enum Signal {
+    /// What it runs.
+    Cancel,
+    Terminate,
+}
+
+/// Whether a user may do it to a session of another one: 42501 unless it acts for that role, or is a superuser.
+pub(crate) fn check_may_signal(catalog: &Catalog, user: &str, other: &str, signal: Signal) -> Result<()> {
     let (user, other) = (catalog.role_named(user), catalog.role_named(other));
     let acts_as_other = || match (user, other) {
         (Some(user), Some(other)) => catalog.acts_as(user.id).contains(&other.id),
@@ -360,9 +361,19 @@ pub(crate) fn check_may_signal(
     };
     match other.is_some_and(|role| role.superuser) {
         _ if user.is_some_and(|role| role.superuser) => Ok(()),
-        true => Err(SqlError::new("42501", format!("must be a superuser to {to_superusers}"))),
+        true => {
+            let what = match signal {
+                Signal::Cancel => "cancel superuser query",
+                Signal::Terminate => "terminate superuser process",
+            };
+            Err(SqlError::new("42501", format!("must be a superuser to {what}")))
+        }
         false if acts_as_other() => Ok(()),
         false => {
+            let what = match signal {
+                Signal::Cancel => "query is being canceled",
+                Signal::Terminate => "process is being terminated",
+            };
             let message = format!("must be a member of the role whose {what} or member of pg_signal_backend");
             Err(SqlError::new("42501", message))
         }

@@ -180,9 +180,7 @@ impl<'a> Rows<'a> {
                 let value = match (is_null, ty.composite().is_some() && kind == Kind::String) {
                     (true, _) => Datum::Null,
                     (_, true) => return self.scalar(ty, json),
-                    _ => self
-                        .value(&domain.base, json, before, place, depth + 1)
-                        .map_err(|error| crate::domain::above(domain, ty, error))?,
+                    _ => self.value(crate::domain::bottom(domain), json, before, place, depth + 1)?,
                 };
                 crate::domain::check(ty, &value, self.ctx)?;
                 Ok(value)

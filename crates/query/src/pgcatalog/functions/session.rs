@@ -6,7 +6,7 @@ use crate::pgcatalog::names::Scope;
 use crate::pgcatalog::{locks, rows};
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
-use crate::statement::role::check_may_signal;
+use crate::statement::role::{Signal, check_may_signal};
 use crate::statement::set::of_transaction;
 use basalt_expr::functions::{CallInfo, Kernel, ScalarKernel, SetKernel};
 use basalt_expr::unsigned::stored;
@@ -76,7 +76,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         ("current_setting", _) => current_setting,
         ("set_config", _) => set_config,
         ("pg_cancel_backend", _) => |args, info| {
-            let found = backend(args, info, "query is being canceled", "cancel superuser query")?;
+            let found = backend(args, info, Signal::Cancel)?;
             Ok(Datum::Bool(found.is_some_and(|interrupt| {
                 interrupt.cancel();
                 true
@@ -87,7 +87,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
                 return Err(Error::not_supported("pg_terminate_backend with a timeout is not supported")
                     .with_hint("Leave the timeout out, and look into pg_stat_activity."));
             }
-            let found = backend(args, info, "process is being terminated", "terminate superuser process")?;
+            let found = backend(args, info, Signal::Terminate)?;
             Ok(Datum::Bool(found.is_some_and(|interrupt| {
                 interrupt.terminate();
                 true
@@ -139,13 +139,13 @@ pub(super) fn others() -> Vec<Other> {
 }
 
 /// The session of a process id. 42501 for those that the user has no say over.
-fn backend(args: &[Datum], info: &CallInfo, what: &str, superusers: &str) -> Result<Option<Arc<Interrupt>>> {
+fn backend(args: &[Datum], info: &CallInfo, signal: Signal) -> Result<Option<Arc<Interrupt>>> {
     let Some(Datum::I32(pid)) = args.first() else {
         return Err(Error::internal(format!("no process id: {args:?}")));
     };
     let system = system(info)?;
     let Some((interrupt, user)) = system.db.backend(*pid) else { return Ok(None) };
-    check_may_signal(&system.catalog, &system.user, &user, what, superusers)?;
+    check_may_signal(&system.catalog, &system.user, &user, signal)?;
     Ok(Some(interrupt))
 }
 
