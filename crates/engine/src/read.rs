@@ -234,6 +234,7 @@ impl ReadContext {
             // Deleted here: what files hold of it is marked, unless a batch has brought the key back since.
             Lookup::Deleted | Lookup::Elsewhere | Lookup::Absent => {}
         }
+        basalt_sched::failpoint::hit("get-from-files");
         let found_in = in_files(&tablet, &view, key.as_bytes(), &self.at, txns)?;
         let Some(InFile { file, ordinal, .. }) = found_in else { return Ok(None) };
         let (stamp, _) = file.stamp_of(ordinal)?;

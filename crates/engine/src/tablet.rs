@@ -7,8 +7,8 @@
 //!    whoever changes where rows are (freeze, compaction, registering a file). So a place that was found
 //!    under the latch is still the place when the mark is made.
 //! 3. Marks go to files of the current view only. A reader of an older view never needs them: their
-//!    versions are above its snapshot. Marks made before the view was replaced, whose versions need not be, are
-//!    restamped in both views' files if their transaction has committed by then (`compaction/carry.rs`).
+//!    versions are above its snapshot. Those made before its view was replaced it may need: a merge restamps
+//!    in its inputs what is committed by then (`compaction/carry.rs`).
 //! 4. The latch is never held across an await, a write to the store or a wait for the log.
 //!
 //! Order of locks: row or table lock → move gate → latch → commit turn → (inside hot, delete maps, log).

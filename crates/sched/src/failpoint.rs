@@ -74,7 +74,8 @@ pub fn is_weakened(check: &str) -> bool {
     WEAKENED.get().is_some_and(|weakened| weakened == check)
 }
 
-/// Dies here if this place is armed and its turn has come. No destructor runs, nothing is flushed.
+/// Dies here if this place is armed and its turn has come: no destructor runs, nothing is flushed. Does what this thread
+/// was to do here ([`call_at`]).
 pub fn hit(name: &str) {
     if let Some(armed) = ARMED.get()
         && armed.name == name

@@ -113,7 +113,7 @@ impl<'a> Carry<'a> {
 
     /// Restamps marks of the inputs whose transactions have committed. The caller has switched the view, and holds the
     /// latch still: who has committed can restamp none of these marks before, so the table knows them all; and who
-    /// commits later has a version that no snapshot of a reader of the inputs has.
+    /// commits later has a version above every snapshot with which the inputs are read.
     pub fn decide_inputs(&self, txns: &TxnTable) {
         for mark in self.undecided.iter().flat_map(BTreeMap::values) {
             if let TxnState::Committed(version) = txns.state(mark.txn) {

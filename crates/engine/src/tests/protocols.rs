@@ -1,6 +1,7 @@
 //! Interleavings that once broke a protocol: each test is one of them.
 
 use super::*;
+use basalt_sched::failpoint;
 use std::time::Duration;
 
 /// Starts a bulk load of `ids` and finishes it, undecided.
@@ -65,6 +66,33 @@ async fn a_weak_row_lock_returns_the_committed_row_under_a_writer() {
         writer.rollback();
         f.engine.freeze_table(table.id).unwrap();
     }
+}
+
+/// A weak lock beside an update looks for the row that the update has not replaced yet: in hot, then in files. If the
+/// update commits in between, it must not be taken for a deletion.
+#[tokio::test]
+async fn a_row_whose_update_commits_while_it_is_locked_weakly_is_there() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..10, "one").await;
+    f.engine.freeze_table(table.id).unwrap();
+    let (tablet, key) = (tablet_of(&f, &table, 5), key(&table, 5));
+    let mut writer = f.begin();
+    let mode = RowLock::NoKeyUpdate;
+    let current = writer.lock_row(&table, tablet, &key, mode, WaitPolicy::Fail).await.unwrap().row().unwrap();
+    writer.update(&table, &current, &row(5, "two")).await.unwrap();
+    failpoint::call_at("get-from-files", move || {
+        let commit = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(writer.commit()).unwrap();
+        };
+        std::thread::spawn(commit).join().unwrap();
+    });
+    let mut reader = f.begin();
+    let outcome = reader.lock_row(&table, tablet, &key, RowLock::KeyShare, WaitPolicy::Fail).await.unwrap();
+    assert!(matches!(&outcome, Locked::Row(seen) if seen.values == row(5, "one")), "{outcome:?}");
+    reader.commit().await.unwrap();
+    assert_eq!(now(&f)[&5], "two");
 }
 
 #[tokio::test]

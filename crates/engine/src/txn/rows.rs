@@ -9,9 +9,7 @@ use crate::{Error, Result, RowLock, WaitPolicy};
 use basalt_hot::Spot;
 use basalt_meta::TxnTable;
 use basalt_types::schema::IndexDef;
-use basalt_types::{
-    Datum, Key, ObjectId, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, TxnState, TxnStates, Version, row,
-};
+use basalt_types::{Datum, Key, ObjectId, Rid, Stamp, TableDef, TabletId, TxnId, TxnState, TxnStates, Version, row};
 use std::sync::Arc;
 
 /// The newest version of a row after its lock was granted.
@@ -233,9 +231,9 @@ impl Txn {
         stamp.as_txn().is_some_and(|txn| Some(txn) != self.id && self.version_of(stamp).is_none())
     }
 
-    fn newest_committed(&self, table: &Arc<TableDef>, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        let at = ReadAt { snapshot: Version::MAX, own: self.id, seq: u32::MAX };
-        ReadContext::new(self.engine.clone(), self.pin.clone(), at).get(table, tablet, key)
+    /// Of one moment: a writer that commits between a look into hot and one into files has replaced nothing yet.
+    fn newest_committed(&mut self, table: &Arc<TableDef>, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        self.latest().get(table, tablet, key)
     }
 
     /// Locks a key; gives where its row is, once no bulk change set and no large change has that undecided. `None`: not

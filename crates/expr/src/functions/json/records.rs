@@ -182,8 +182,7 @@ impl<'a> Rows<'a> {
                     (_, true) => return self.scalar(ty, json),
                     _ => self.value(crate::domain::bottom(domain), json, before, place, depth + 1)?,
                 };
-                crate::domain::check(ty, &value, self.ctx)?;
-                Ok(value)
+                crate::domain::fit(domain, ty, value, self.ctx)
             }
             _ if is_null => Ok(Datum::Null),
             DataType::Array(element) if kind != Kind::String => self.array(element, json, place, depth),
