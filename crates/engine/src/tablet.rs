@@ -160,9 +160,9 @@ pub struct Tablet {
     /// Large changes that are under way ([`Undisturbed`]).
     large_changes: AtomicUsize,
     locate: locate::Locate,
-    /// Where rows whose primary key an UPDATE changed have gone, while a snapshot may know them by their
+    /// Where rows whose primary key an UPDATE changed have gone, in turn, while a snapshot may know them by their
     /// old key: a re-check follows.
-    forwards: Mutex<HashMap<Key, Forward>>,
+    forwards: Mutex<HashMap<Key, Vec<Forward>>>,
 }
 
 /// Keeps merges away from files with live rows of these tablets as long as it lives: for a statement that is about to
@@ -188,10 +188,12 @@ impl Drop for Undisturbed {
 
 /// What an UPDATE of a primary key leaves under the old key.
 #[derive(Clone, Debug)]
-struct Forward {
+pub struct Forward {
     stamp: Stamp,
-    tablet: TabletId,
-    key: Key,
+    /// Forwards are numbered as they are left: a row that was followed goes on by later ones only.
+    pub number: u64,
+    pub tablet: TabletId,
+    pub key: Key,
 }
 
 /// Where the newest version of a key is, whoever wrote it.
@@ -408,37 +410,52 @@ impl Tablet {
 
     /// Notes that `txn` moves the row `from` to another key.
     pub fn leave_forward(&self, from: &Key, txn: TxnId, tablet: TabletId, key: Key) {
-        self.forwards.lock().insert(from.clone(), Forward { stamp: Stamp::txn(txn), tablet, key });
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let forward = Forward { stamp: Stamp::txn(txn), number, tablet, key };
+        self.forwards.lock().entry(from.clone()).or_default().push(forward);
     }
 
-    /// The transaction that left a forward is decided: with a version, or (`None`) rolled back.
+    /// The transaction that left forwards is decided, with a version; or (`None`) it takes the last one back.
     pub fn settle_forward(&self, from: &Key, txn: TxnId, version: Option<Version>) {
         let mut forwards = self.forwards.lock();
-        if forwards.get(from).is_none_or(|forward| forward.stamp.as_txn() != Some(txn)) {
-            return;
-        }
+        let Some(of_key) = forwards.get_mut(from) else { return };
+        let is_own = |forward: &Forward| forward.stamp.as_txn() == Some(txn);
         match version {
-            None => drop(forwards.remove(from)),
             Some(version) => {
-                if let Some(forward) = forwards.get_mut(from) {
+                of_key.iter_mut().filter(|forward| is_own(forward)).for_each(|forward| {
                     forward.stamp = Stamp::version(version);
+                });
+            }
+            None => {
+                if let Some(last) = of_key.iter().rposition(is_own) {
+                    of_key.remove(last);
+                }
+                if of_key.is_empty() {
+                    forwards.remove(from);
                 }
             }
         }
     }
 
-    /// Where the row that had this key at `snapshot` is now, if its key was changed since.
-    pub fn follow(&self, from: &Key, snapshot: Version) -> Option<(TabletId, Key)> {
+    /// Where the row that had this key at `snapshot` was moved first, if its key was changed since; or the row that the
+    /// forward `after` has led to.
+    pub fn follow(&self, from: &Key, snapshot: Version, after: Option<u64>) -> Option<Forward> {
         let forwards = self.forwards.lock();
-        let forward = forwards.get(from)?;
-        let later = forward.stamp.as_version().is_some_and(|version| version > snapshot);
-        later.then(|| (forward.tablet, forward.key.clone()))
+        let is_later = |forward: &&Forward| {
+            forward.stamp.as_version().is_some_and(|version| version > snapshot)
+                && after.is_none_or(|after| forward.number > after)
+        };
+        forwards.get(from)?.iter().find(is_later).cloned()
     }
 
     /// Drops forwards that no snapshot can ask for any more.
     pub fn sweep_forwards(&self, horizon: Version) {
         let mut forwards = self.forwards.lock();
-        forwards.retain(|_, forward| forward.stamp.as_version().is_none_or(|version| version > horizon));
+        forwards.retain(|_, of_key| {
+            of_key.retain(|forward| forward.stamp.as_version().is_none_or(|version| version > horizon));
+            !of_key.is_empty()
+        });
     }
 
     /// The file place that `txn` has marked for this key, wherever moves have carried the mark.

@@ -132,6 +132,8 @@ pub struct Txn {
     pub(crate) unlooked: HashSet<Object>,
     /// The greatest version met in conflicts, on top of the session's.
     met: Version,
+    /// The greatest version that there was when a lock was granted last.
+    granted_behind: Version,
     ended: bool,
     consequences: consequences::Consequences,
     last_inserted: Option<(TabletId, Key)>,
@@ -172,6 +174,7 @@ impl Txn {
             looking: None,
             unlooked: HashSet::new(),
             met,
+            granted_behind: Version::ZERO,
             ended: false,
             consequences: Default::default(),
             last_inserted: None,
@@ -222,10 +225,11 @@ impl Txn {
             // What the catalog's tables hold is seen, durable or not.
             let catalog = self.engine.catalog_at_hand().committed;
             self.note_met(catalog);
+            let met = self.met();
             match Arc::get_mut(&mut self.pin) {
-                Some(pin) => self.engine.renew_pin(pin, PinReason::Statement, self.met),
+                Some(pin) => self.engine.renew_pin(pin, PinReason::Statement, met),
                 // Something still reads at the snapshot before: a cursor.
-                None => self.pin = Arc::new(self.engine.pin(PinReason::Statement, self.met)),
+                None => self.pin = Arc::new(self.engine.pin(PinReason::Statement, met)),
             }
         }
         if !self.catalog_edits.is_empty() {
@@ -303,9 +307,10 @@ impl Txn {
         self.writes.len() > SHORT_MAX || self.engine.locks.held_by(self.owner) > SHORT_MAX || looks_long()
     }
 
-    /// The greatest version that this transaction has met.
+    /// What later transactions of the session must see: the greatest version that this one has met, or behind which it
+    /// was granted a lock.
     pub fn met(&self) -> Version {
-        self.met
+        self.met.max(self.granted_behind)
     }
 
     /// Takes a table lock for the rest of the transaction. After it, re-resolve the name: the catalog may
@@ -315,8 +320,7 @@ impl Txn {
         self.engine.lock(self.owner, &object, Mode::from(mode), wait).await?;
         if matches!(wait, WaitPolicy::Wait(_)) || mode >= TableLock::Share {
             // Whoever wrote there, or had it, may have committed without being published yet: the next snapshot sees it.
-            let last = self.engine.order.take_turn().last();
-            self.note_met(last);
+            self.note_granted();
         }
         if !self.catalog_edits.is_empty() {
             // So is what they did to the catalog, below this transaction's own edits.
@@ -491,6 +495,11 @@ impl Txn {
 
     fn edits(&mut self) -> Edits {
         Edits { catalog: std::mem::take(&mut self.catalog_edits), files: self.writes.file_edits() }
+    }
+
+    /// A lock was granted: whoever had it may have committed without being published yet, and the next snapshot has that.
+    pub(crate) fn note_granted(&mut self) {
+        self.granted_behind = self.engine.order.last();
     }
 
     pub(crate) fn note_met(&mut self, version: Version) {

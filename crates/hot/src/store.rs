@@ -3,7 +3,8 @@
 //! Invariants: the index leads every key to the page that holds it or would; pages are linked in key
 //! order; there is at least one page, and only a sole page is empty; a page with marks is queued; `total`
 //! is the sum of the pages' weights. Whatever changes the keys or versions of a range touches a page that the
-//! range reaches afterwards: a page that goes touches both neighbours, of which the index lets one inherit.
+//! range reaches afterwards: a page that goes touches both neighbours, of which the index lets one inherit, and one that
+//! loses its first key the page before it.
 
 use crate::heads::common_len;
 use crate::index::Index;
@@ -276,6 +277,11 @@ impl Store {
     /// Removes a key; what was its undo is the caller's.
     pub fn remove(&mut self, place: Place) {
         if self.pages[place.page].len() > 1 || self.first == self.last {
+            // A range that ends at what is the page's first key now reached the page before.
+            let prev = self.pages[place.page].prev;
+            if place.slot == 0 && prev != NONE {
+                self.pages[prev].touched = self.changes;
+            }
             return self.edit(place.page, |page| page.remove(place.slot));
         }
         let key = self.pages[place.page].key(place.slot).to_vec();

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub struct CommitOrder {
     inner: Mutex<Inner>,
+    /// As in `inner`.
+    last: AtomicU64,
     published: AtomicU64,
     settled: Condvar,
     unsettled: Mutex<Unsettled>,
@@ -41,6 +43,7 @@ impl CommitOrder {
     pub fn new(last: Version) -> CommitOrder {
         CommitOrder {
             inner: Mutex::new(Inner { last, pending: VecDeque::new() }),
+            last: AtomicU64::new(last.0),
             published: AtomicU64::new(last.0),
             settled: Condvar::new(),
             unsettled: Mutex::default(),
@@ -50,6 +53,12 @@ impl CommitOrder {
     /// Everybody else's commits wait while the turn is held: append, decide, drop.
     pub fn take_turn(&self) -> Turn<'_> {
         Turn { order: self, inner: self.inner.lock() }
+    }
+
+    /// The greatest version handed out: whoever is granted a lock of a transaction that has ended finds its version
+    /// among those up to it.
+    pub fn last(&self) -> Version {
+        Version(self.last.load(Ordering::Acquire))
     }
 
     pub fn published(&self) -> Version {
@@ -116,6 +125,7 @@ impl Turn<'_> {
     pub fn commit(&mut self, end: Lsn) -> Version {
         let version = self.next();
         self.inner.last = version;
+        self.order.last.store(version.0, Ordering::Release);
         self.inner.pending.push_back((end, version));
         self.order.unsettled.lock().versions.insert(version);
         version

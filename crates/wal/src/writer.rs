@@ -154,8 +154,9 @@ fn announce(shared: &Shared, durable: u64, latency: Duration, gather: &mut Gathe
     let counters = &shared.counters;
     counters.syncs.fetch_add(1, Ordering::Relaxed);
     counters.last_sync_nanos.store(latency.as_nanos() as u64, Ordering::Relaxed);
-    shared.durable.store(durable, Ordering::SeqCst);
+    // First: whoever finds his record durable answers, and what he has committed must be seen by then.
     (shared.on_durable)(Lsn(durable));
+    shared.durable.store(durable, Ordering::SeqCst);
     let waiting = shared.waiters.count();
     let served = shared.waiters.wake_up_to(durable);
     counters.commits.fetch_add(served as u64, Ordering::Relaxed);

@@ -252,10 +252,10 @@ impl Check<'_> {
                 self.txn.unlooked.remove(&object);
             }
             match settled(place, self.txn.id(), &self.txn.engine.txns, &mut stale) {
-                Settled::At(place) => return Ok(matches!(place, Place::Hot { .. } | Place::Cold { .. })),
+                Some(Settled::At(place)) => return Ok(matches!(place, Place::Hot { .. } | Place::Cold { .. })),
                 // Marked in the large way, without a lock.
-                Settled::By(txn) => self.wait_for(txn).await?,
-                Settled::Again => {}
+                Some(Settled::By(txn)) => self.wait_for(txn).await?,
+                None => {}
             }
         }
     }

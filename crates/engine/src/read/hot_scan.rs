@@ -81,6 +81,12 @@ impl HotScan {
         let (batches, stripe) = (&self.batches, &self.stripe);
         self.mirror.get_or_insert_with(|| {
             let (tablet, shared) = (batches.tablet(), batches.shared());
+            // Columns that a transaction adds are filled in as it defines them, and its definition may never be anybody
+            // else's.
+            let catalog = shared.read.engine.catalog();
+            if !catalog.table_of(tablet.id).is_some_and(|table| Arc::ptr_eq(table, &shared.spec.table)) {
+                return Use::Nothing;
+            }
             let (snapshot, now) = (shared.read.at.snapshot, shared.read.engine.os.clock.monotonic());
             tablet.mirror.begin(stripe, &shared.spec.columns, snapshot, now, &tablet.hot)
         })

@@ -68,6 +68,28 @@ async fn a_weak_row_lock_returns_the_committed_row_under_a_writer() {
     }
 }
 
+/// Locks are free before the commit is durable. Whoever is granted one sees what its last holder has committed, of
+/// whichever rows, and so does what follows in his session if he goes back.
+#[tokio::test]
+async fn behind_a_lock_lies_what_its_last_holder_has_committed() {
+    let f = Fixture::new();
+    f.create_table(1, true).await;
+    insert(&f, 0..10, "0").await;
+    for round in 1..=20 {
+        let (isolation, session_version) = (Isolation::ReadCommitted, f.engine.published());
+        let options = TxnOptions { isolation, synchronous_commit: false, session_version, session: 0 };
+        let mut first = f.engine.begin(options);
+        locked(&f, &mut first, 1).await.unwrap();
+        update(&f, &mut first, 2, &round.to_string()).await;
+        let version = first.commit().await.unwrap();
+        let mut second = f.begin();
+        locked(&f, &mut second, 1).await.unwrap();
+        second.next_statement();
+        assert_eq!(contents(&second.read(), &f.table())[&2], round.to_string());
+        assert!(second.met() >= version);
+    }
+}
+
 /// A weak lock beside an update looks for the row that the update has not replaced yet: in hot, then in files. If the
 /// update commits in between, it must not be taken for a deletion.
 #[tokio::test]

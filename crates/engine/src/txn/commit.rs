@@ -24,12 +24,12 @@ impl Txn {
         let synchronous = self.options.synchronous_commit;
         let engine = self.engine.clone();
         let Some((version, end)) = self.decide(Keep::Nothing)? else {
-            let met = self.met.max(self.pin.version());
+            let (met, seen_later) = (self.met.max(self.pin.version()), self.met());
             self.end_unsuccessfully();
             if synchronous {
                 engine.wait_published(met).await?;
             }
-            return Ok(met);
+            return Ok(met.max(seen_later));
         };
         match synchronous {
             true => engine.wait_durable(end).await?,

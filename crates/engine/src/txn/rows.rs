@@ -9,7 +9,9 @@ use crate::{Error, Result, RowLock, WaitPolicy};
 use basalt_hot::Spot;
 use basalt_meta::TxnTable;
 use basalt_types::schema::IndexDef;
-use basalt_types::{Datum, Key, ObjectId, Rid, Stamp, TableDef, TabletId, TxnId, TxnState, TxnStates, Version, row};
+use basalt_types::{
+    ColumnId, Datum, Key, ObjectId, Rid, Stamp, TableDef, TabletId, TxnId, TxnState, TxnStates, Version, row,
+};
 use std::sync::Arc;
 
 /// The newest version of a row after its lock was granted.
@@ -140,7 +142,8 @@ impl Txn {
         wait: WaitPolicy,
     ) -> Result<Locked> {
         let (mut tablet, mut key) = (self.tablet(tablet)?, key.clone());
-        let mut left: Vec<(TabletId, Key)> = Vec::new();
+        // Where it was followed to, by which forward; none yet.
+        let mut followed = None;
         loop {
             let Some(place) = self.lock_settled(&tablet, &key, mode, wait).await? else {
                 return Ok(Locked::Skipped);
@@ -153,23 +156,27 @@ impl Txn {
                 _ => None,
             };
             // Under another key it has changed.
-            let found = |stamp: Stamp| seen.filter(|seen| left.is_empty() && seen.is(stamp));
+            let found = |stamp: Stamp| seen.filter(|seen| followed.is_none() && seen.is(stamp));
+            // Its key may have been changed: READ COMMITTED goes after it. A row that has come in its place is another.
+            let stamp = match place {
+                Place::Hot { stamp, .. } | Place::Cold { stamp, .. } => Some(stamp),
+                _ => None,
+            };
+            if stamp.is_none_or(|stamp| seen.is_some() && found(stamp).is_none())
+                && let Some(next) = tablet.follow(&key, self.snapshot(), followed)
+            {
+                if let Place::Deleted { stamp } = place {
+                    self.check_unchanged(stamp, "delete")?;
+                }
+                (tablet, key, followed) = (self.tablet(next.tablet)?, next.key, Some(next.number));
+                continue;
+            }
             let (stamp, found, rid, values) = match place {
                 Place::Nowhere | Place::Deleted { .. } => {
                     if let Place::Deleted { stamp } = place {
                         self.check_unchanged(stamp, "delete")?;
                     }
-                    // Its key may have been changed: READ COMMITTED goes after it.
-                    let Some((other, new_key)) = tablet.follow(&key, self.snapshot()) else {
-                        return Ok(Locked::Gone);
-                    };
-                    left.push((tablet.id, key));
-                    // A key changed there and back, and then deleted: forwards lead in a circle.
-                    if left.contains(&(other, new_key.clone())) {
-                        return Ok(Locked::Gone);
-                    }
-                    (tablet, key) = (self.tablet(other)?, new_key);
-                    continue;
+                    return Ok(Locked::Gone);
                 }
                 Place::Hot { stamp, rid, row, .. } => match found(stamp) {
                     None => (stamp, None, rid, decode_row(table, &row, &tablet, &key)?),
@@ -220,10 +227,29 @@ impl Txn {
         };
         // Not noted: what of it is needed is locked.
         let seen = ReadContext::new(self.engine.clone(), self.pin.clone(), self.read_at()).get(table, tablet, key)?;
-        if let (Some(_), Some(version)) = (&seen, since) {
+        if let (Some(row), Some(version)) = (&seen, since) {
             self.note_met(version);
+            self.check_same_keys(table, row)?;
         }
         Ok(seen)
+    }
+
+    /// 40001 if what references may be to has changed since the snapshot. The primary key has not: it led here.
+    fn check_same_keys(&mut self, table: &Arc<TableDef>, seen: &CurrentRow) -> Result<()> {
+        let is_unique = |column: &ColumnId| {
+            let is_primary = table.primary_key.as_ref().is_some_and(|key| key.columns.contains(column));
+            table.is_key_column(*column) && !is_primary
+        };
+        let unique: Vec<ColumnId> = table.live_columns().map(|column| column.id).filter(is_unique).collect();
+        if unique.is_empty() {
+            return Ok(());
+        }
+        let now = self.latest().get(table, seen.tablet, &seen.key)?;
+        let is_same = |now: &CurrentRow, at: usize| now.values[at] == seen.values[at];
+        match now.is_some_and(|now| unique.iter().all(|column| is_same(&now, column.position()))) {
+            true => Ok(()),
+            false => Err(Error::Serialization("update")),
+        }
     }
 
     /// Whether a row is of a transaction that has not ended: only under a lock that does not exclude it.
@@ -257,18 +283,25 @@ impl Txn {
         let mut stale = None;
         let place = loop {
             let acquired = self.engine.lock(self.owner, object, Mode::from(mode), wait).await?;
-            if acquired == Acquired::Skipped {
-                break None;
+            match acquired {
+                Acquired::Skipped => break None,
+                Acquired::Granted | Acquired::Waited => self.granted_behind = self.engine.order.last(),
+                Acquired::Held => {}
             }
             let has_looked = acquired == Acquired::Held && !self.unlooked.contains(object);
-            let place = {
-                let _latch = tablet.latch.read();
-                match has_looked {
-                    true => tablet.find_settled(key, self.id, &*self.engine.txns)?,
-                    false => tablet.find(key, self.id, &*self.engine.txns)?,
+            let found = loop {
+                let place = {
+                    let _latch = tablet.latch.read();
+                    match has_looked {
+                        true => tablet.find_settled(key, self.id, &*self.engine.txns)?,
+                        false => tablet.find(key, self.id, &*self.engine.txns)?,
+                    }
+                };
+                if let Some(found) = settled(place, self.id, &self.engine.txns, &mut stale) {
+                    break found;
                 }
             };
-            let undecided = match settled(place, self.id, &self.engine.txns, &mut stale) {
+            let undecided = match found {
                 Settled::At(place) => {
                     // A row of an own batch is no lasting answer: ROLLBACK TO takes it away.
                     match matches!(&place, Place::Cold { file, .. } if file.undecided().is_some()) {
@@ -278,15 +311,12 @@ impl Txn {
                     }
                     break Some(place);
                 }
-                Settled::By(txn) => Some(txn),
-                Settled::Again => None,
+                Settled::By(txn) => txn,
             };
             if acquired.is_first() {
                 locks.release(self.owner, object);
             }
-            if let Some(txn) = undecided
-                && self.engine.lock(self.owner, &Object::Txn(txn), Mode::ENDED, wait).await? == Acquired::Skipped
-            {
+            if self.engine.lock(self.owner, &Object::Txn(undecided), Mode::ENDED, wait).await? == Acquired::Skipped {
                 break None;
             }
         };
@@ -609,24 +639,35 @@ pub(crate) enum Settled {
     At(Place),
     /// This transaction decides it.
     By(TxnId),
-    /// It was decided just now: look again.
-    Again,
 }
 
-/// `stale`: the stamp for which it was looked again last.
-pub(crate) fn settled(place: Place, own: Option<TxnId>, txns: &TxnTable, stale: &mut Option<Stamp>) -> Settled {
+/// `None`: look again. `stale`: the deletion that was told last.
+///
+/// A look goes into hot first and into files then, and what it has found is judged when the latch is free again. So a
+/// deletion is told only where two looks have found the same: a writer under a lock that excludes only stronger ones may
+/// have replaced the row between the first look's halves, and a large change may have listed what it replaces the row
+/// with, and have committed, since.
+pub(crate) fn settled(place: Place, own: Option<TxnId>, txns: &TxnTable, stale: &mut Option<Stamp>) -> Option<Settled> {
     let stamp = match place {
-        Place::Pending { txn } => return Settled::By(txn),
+        Place::Pending { txn } => return Some(Settled::By(txn)),
         Place::Deleted { stamp } => stamp,
-        place => return Settled::At(place),
+        place => return Some(Settled::At(place)),
     };
-    match stamp.as_txn().filter(|txn| Some(*txn) != own).map(|txn| (txn, txns.state(txn))) {
-        None => Settled::At(place),
-        Some((txn, TxnState::Active)) => Settled::By(txn),
-        Some((_, TxnState::Committed(version))) => Settled::At(Place::Deleted { stamp: Stamp::version(version) }),
-        // Restamped, or taken back, and forgotten since it was read; or nobody ever does.
-        Some((_, TxnState::Aborted)) if stale.replace(stamp) == Some(stamp) => Settled::At(place),
-        Some((_, TxnState::Aborted)) => Settled::Again,
+    let deleter = stamp.as_txn().filter(|txn| Some(*txn) != own);
+    let state = deleter.map(|txn| txns.state(txn));
+    let stamp = match state {
+        Some(TxnState::Committed(version)) => Stamp::version(version),
+        // If aborted: restamped, or taken back, and forgotten since it was read; or nobody ever does.
+        Some(TxnState::Active | TxnState::Aborted) | None => stamp,
+    };
+    if deleter.is_some() || stamp.as_version().is_some() {
+        if stale.replace(stamp) != Some(stamp) {
+            return None;
+        }
+    }
+    match (deleter, state) {
+        (Some(txn), Some(TxnState::Active)) => Some(Settled::By(txn)),
+        _ => Some(Settled::At(Place::Deleted { stamp })),
     }
 }
 

@@ -213,6 +213,34 @@ fn a_range_without_keys_does_not_reach_what_lies_behind_it() {
     assert_eq!(state().touched, hot.changes());
 }
 
+/// A range may end at what was not its last page's first key when something lay below it there.
+#[test]
+fn a_page_that_loses_its_first_key_touches_the_range_before_it() {
+    let hot = HotTablet::new();
+    let key = |number: u32| number.to_be_bytes();
+    for number in 0..3000 {
+        hot.put(&key(number), &[7; 30], Rid(0), txn(1), 0);
+        hot.restamp(&key(number), txn(1), Version(1));
+    }
+    let first = hot.cut_behind(Bound::Unbounded, 500).unwrap();
+    let delete_and_sweep = |version: u64| {
+        hot.delete(first.as_bytes(), txn(version), 0);
+        hot.restamp(first.as_bytes(), txn(version), Version(version));
+        let seen = hot.state_of(Bound::Unbounded, Bound::Excluded(first.as_bytes()));
+        while hot.sweep(&[Version(version)], ViewNo(1)).more {}
+        seen
+    };
+    delete_and_sweep(2);
+    let next = hot.cut_behind(Bound::Unbounded, 500).unwrap();
+    assert!(next > first);
+    let state = || hot.state_of(Bound::Unbounded, Bound::Excluded(next.as_bytes()));
+    hot.put(first.as_bytes(), &[7; 30], Rid(0), txn(3), 0);
+    hot.restamp(first.as_bytes(), txn(3), Version(3));
+    let with_it = state();
+    delete_and_sweep(4);
+    assert!(state().touched > with_it.changes, "{:?}, {with_it:?}", state());
+}
+
 #[test]
 fn cuts_are_first_keys_of_pages_with_about_as_many_keys_between() {
     let hot = HotTablet::new();

@@ -288,6 +288,10 @@ impl Session {
             self.rollback_block().await;
             return Err(error);
         }
+        if let Err(error) = self.read_held().await {
+            self.rollback_block().await;
+            return Err(error);
+        }
         let logged = self.sequences.take_logged();
         let synchronous = self.settings.effective().synchronous_commit;
         let txn = self.block.txn.take();
@@ -298,6 +302,8 @@ impl Session {
             let _turn = self.db.notifications().turn().await;
             self.db.notifications().publish(&self.speaker(), &outgoing);
         } else if let Some(txn) = txn {
+            // Whether it commits or not: of what it was told the session has to see what follows.
+            self.version = self.version.max(txn.met());
             let committed = match txn.is_long() || !outgoing.is_empty() {
                 true => self.commit_elsewhere(txn, outgoing).await,
                 false => txn.commit().await.map_err(SqlError::from),
@@ -331,6 +337,22 @@ impl Session {
         }
         if self.settings.end_local() {
             self.refresh_identity();
+        }
+        Ok(())
+    }
+
+    /// Cursors that outlive a transaction that has written read to their end before it commits: what it wrote, and what
+    /// of it came after a cursor, is told by its being the transaction's own.
+    async fn read_held(&mut self) -> Result<()> {
+        if !self.block.txn.as_ref().is_some_and(Txn::has_writes) {
+            return Ok(());
+        }
+        let runtime = self.db.runtime().clone();
+        for portal in self.portals.values_mut() {
+            let is_new = portal.cursor.as_ref().is_some_and(|cursor| !cursor.committed);
+            if let Some(rows) = portal.rows.as_mut().filter(|_| portal.hold && is_new) {
+                rows.read_all(runtime.reservation("rows of a cursor WITH HOLD")).await?;
+            }
         }
         Ok(())
     }

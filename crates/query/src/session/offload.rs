@@ -9,6 +9,7 @@
 use super::Session;
 use crate::error::{Result, SqlError};
 use basalt_engine::{Savepoint, Txn};
+use basalt_types::Version;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -19,8 +20,16 @@ pub(crate) struct Lent {
     wanted: oneshot::Sender<()>,
 }
 
-/// A transaction on its way back to a savepoint; `None` comes of one that was rolled back whole.
-pub(crate) type Undoing = JoinHandle<Option<Txn>>;
+/// A transaction on its way back to a savepoint; `None` comes of one that went with its task.
+pub(crate) type Undoing = JoinHandle<Option<Undone>>;
+
+/// What is left of a transaction that was taken back.
+pub(crate) struct Undone {
+    /// `None`: it was rolled back whole.
+    txn: Option<Txn>,
+    /// [`Txn::met`]: what it was told of others is seen by whatever the session does next.
+    met: Version,
+}
 
 impl Session {
     /// Runs `work` with the transaction; it gives a count. Wait for it with [`Session::take_back`].
@@ -78,12 +87,12 @@ impl Session {
             self.block.undoing = Some(handle.clone().spawn(async move {
                 // Of a task that panicked, the transaction went with it.
                 let (txn, _) = task.await.ok()?;
-                handle.spawn_blocking(move || undone(txn, to)).await.ok().flatten()
+                handle.spawn_blocking(move || undone(txn, to)).await.ok()
             }));
         } else if let Some(txn) = self.block.txn.take() {
             match txn.is_long() {
-                true => self.block.undoing = Some(handle.spawn_blocking(move || undone(txn, to))),
-                false => self.block.txn = undone(txn, to),
+                true => self.block.undoing = Some(handle.spawn_blocking(move || Some(undone(txn, to)))),
+                false => self.take_undone(undone(txn, to)),
             }
         }
     }
@@ -94,17 +103,25 @@ impl Session {
         // A panic in there has been logged.
         let undone = undoing.await.ok().flatten();
         self.block.undoing = None;
-        self.block.txn = undone;
+        if let Some(undone) = undone {
+            self.take_undone(undone);
+        }
+    }
+
+    fn take_undone(&mut self, Undone { txn, met }: Undone) {
+        self.block.txn = txn;
+        self.version = self.version.max(met);
     }
 }
 
-fn undone(mut txn: Txn, to: Option<Savepoint>) -> Option<Txn> {
+fn undone(mut txn: Txn, to: Option<Savepoint>) -> Undone {
+    let met = txn.met();
     // What cannot be undone in part is undone whole: ROLLBACK TO then finds no transaction.
     match to.map(|savepoint| txn.rollback_to(savepoint)) {
-        Some(Ok(())) => Some(txn),
+        Some(Ok(())) => Undone { txn: Some(txn), met },
         Some(Err(_)) | None => {
             txn.rollback();
-            None
+            Undone { txn: None, met }
         }
     }
 }

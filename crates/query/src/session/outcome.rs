@@ -10,6 +10,7 @@ use crate::run::BatchStream;
 use crate::statement::copy_in::CopyFeed;
 use arrow_array::RecordBatch;
 use basalt_types::DataType;
+use basalt_types::batch::bytes_of;
 use datafusion::execution::memory_pool::MemoryReservation;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -89,6 +90,17 @@ impl RowSource {
             return Ok(Some(batch.slice(0, rows_max)));
         }
         Ok(Some(batch))
+    }
+
+    /// Has all rows at hand, and the query done.
+    pub async fn read_all(&mut self, memory: MemoryReservation) -> Result<()> {
+        let mut rows = VecDeque::new();
+        while let Some(batch) = self.next(usize::MAX).await? {
+            memory.try_grow(bytes_of(batch.columns()))?;
+            rows.push_back(batch);
+        }
+        (self.ready, self._memory) = (rows, Some(Arc::new(memory)));
+        Ok(())
     }
 
     /// These rows come next.

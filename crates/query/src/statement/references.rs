@@ -176,19 +176,18 @@ impl Enforcer {
         let children = Children::find(txn, self, table, key, &gone).await?;
         for child in children.rows {
             let locked = txn.lock_row(table, child.tablet, &child.key, RowLock::KeyShare, self.wait).await;
-            let refers = match locked {
-                Ok(locked) => {
-                    locked.row().is_some_and(|row| children.keys.position(key, &row.values) == Some(child.of))
-                }
+            let row = match locked {
+                // What was locked may be as the snapshot has it.
+                Ok(Locked::Row(_)) if self.repeatable_read => txn.latest().get(table, child.tablet, &child.key)?,
+                Ok(locked) => locked.row(),
                 // The snapshot does not know the row, but it is there.
                 Err(Error::Serialization(_)) if self.repeatable_read => {
-                    match txn.latest().get(table, child.tablet, &child.key)? {
-                        Some(row) => children.keys.position(key, &row.values) == Some(child.of),
-                        None => return Err(Error::Serialization("delete").into()),
-                    }
+                    let row = txn.latest().get(table, child.tablet, &child.key)?;
+                    Some(row.ok_or(Error::Serialization("delete"))?)
                 }
                 Err(error) => return Err(error.into()),
             };
+            let refers = row.is_some_and(|row| children.keys.position(key, &row.values) == Some(child.of));
             if refers {
                 return Err(still_referenced(self, &parent, table, key, &gone[child.of].old));
             }

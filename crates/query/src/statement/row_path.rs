@@ -187,9 +187,11 @@ impl RowPath {
         Ok(())
     }
 
-    /// Whether a change of these columns changes a key that others may refer to, and so takes the stronger lock.
-    pub fn moves_key(&self, mut columns: impl Iterator<Item = ColumnId>) -> bool {
-        columns.any(|column| self.table.is_key_column(column))
+    /// Whether a change of these columns changes a key that others may refer to, and so takes the stronger lock: itself,
+    /// or maybe through a generated column.
+    pub fn moves_key(&self, columns: impl Iterator<Item = ColumnId>) -> bool {
+        let generated = self.rules.generated.iter().map(|(column, _)| *column);
+        columns.chain(generated).any(|column| self.table.is_key_column(column))
     }
 
     /// Whether step 5 looks at the values that a changed or deleted row had.

@@ -215,8 +215,8 @@ impl Changer<'_> {
                 _ => Ok(()),
             };
         };
-        self.touch(tablet, key);
         if current.stamp == seen {
+            self.touch(tablet, key);
             current.values = self.old(batch, row);
             return self.apply(txn, &action, current, &found).await;
         }
@@ -238,6 +238,7 @@ impl Changer<'_> {
         match self.action(&again).cloned() {
             Some(Action::Insert(columns)) => self.insert(txn, &columns, &again).await,
             Some(action) => {
+                self.touch(tablet, key);
                 // What is chosen now may take a stronger lock.
                 if self.strength(&action) > lock {
                     let strength = self.strength(&action);

@@ -71,7 +71,7 @@ async fn act(
     for child in children.rows {
         let change = &changes[child.of];
         let deletes = change.new.is_none() && action == ReferentialAction::Cascade;
-        let changes_key = deletes || key.columns.iter().any(|column| table.is_key_column(*column));
+        let changes_key = deletes || path.moves_key(key.columns.iter().copied());
         let mode = if changes_key { RowLock::Update } else { RowLock::NoKeyUpdate };
         let locked = txn.lock_row(table, child.tablet, &child.key, mode, enforcer.wait).await?;
         let Locked::Row(row) = locked else { continue };
