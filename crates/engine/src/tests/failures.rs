@@ -175,6 +175,34 @@ async fn a_move_cut_short_by_a_panic_stops_the_engine() {
     }
 }
 
+/// What was given up in the unwinding is named by a record that a restart reads.
+#[tokio::test]
+async fn files_of_a_move_that_a_panic_cuts_short_stay() {
+    for (place, bulk) in [("freeze-appended", false), ("compact-appended", true)] {
+        let f = Fixture::new();
+        let table = f.create_table(1, true).await;
+        insert(&f, 0..300, "one").await;
+        if bulk {
+            f.engine.freeze_table(table.id).unwrap();
+            insert(&f, 300..600, "one").await;
+            f.engine.freeze_table(table.id).unwrap();
+        }
+        let before = now(&f);
+        let engine = f.engine.clone();
+        let cut = catch_unwind(AssertUnwindSafe(|| {
+            failpoint::call_at(place, move || {
+                engine.log.wait_durable_blocking(engine.log.end()).unwrap();
+                panic!("behind the record");
+            });
+            f.engine.compact_table(table.id)
+        }));
+        assert!(cut.is_err(), "{place}");
+        f.engine.collect_files();
+        let f = f.reopen();
+        assert_rows(&now(&f), &before);
+    }
+}
+
 #[tokio::test]
 async fn checkpoints_whose_root_cannot_be_written_leave_no_files_behind() {
     let dir = tempfile::tempdir().unwrap();
