@@ -63,6 +63,8 @@ impl<'a> Replayer<'a> {
                 self.gathered.remove(&txn);
             }
             Record::Sequence { state, value } => {
+                // Even of a transaction that is lost: its records must not be another state's.
+                self.state.next_object = self.state.next_object.max(state.0.saturating_add(1));
                 // The checkpoint's value may be of a later record than this one.
                 let known = self.state.sequences.get(&state);
                 if known.is_none_or(|known| known.logged_at <= lsn) {

@@ -128,3 +128,26 @@ async fn a_rolled_back_restart_leaves_the_old_state() {
     assert_eq!(next(&f, &restarted), Some(1));
     assert!(matches!(f.engine.draw(&s), Err(Error::TableGone(_))));
 }
+
+/// Records of a state that was lost say nothing of a later one.
+#[tokio::test]
+async fn the_state_of_a_restart_that_is_lost_is_nobody_elses() {
+    let f = Fixture::new();
+    let s = sequence(&f.engine, 1, 1000, 1);
+    create(&f, &s).await;
+    f.engine.checkpoint().unwrap();
+    let s = SequenceDef::clone(&f.engine.catalog().sequences[&s.id]);
+    let lost = SequenceDef { state: f.engine.next_object_id(), ..s.clone() };
+    let mut txn = f.begin();
+    txn.edit_catalog(vec![CatalogEdit::PutSequence(lost.clone())]).unwrap();
+    let logged = f.engine.draw(&lost).unwrap().unwrap().logged;
+    f.engine.wait_logged(logged).await.unwrap();
+    txn.rollback();
+    let f = f.reopen();
+    let begins = SequenceValue { last: 500, is_called: false };
+    let s = SequenceDef::clone(&f.engine.catalog().sequences[&s.id]);
+    let restarted = SequenceDef { state: f.engine.next_object_id(), begins, ..s };
+    create(&f, &restarted).await;
+    let f = f.reopen();
+    assert_eq!(next(&f, &restarted), Some(500));
+}
