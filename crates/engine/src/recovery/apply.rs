@@ -138,8 +138,8 @@ impl<'a> Replayer<'a> {
         let others = others.chain(next.sequences.keys());
         let others = others.chain(next.sequences.values().map(|sequence| &sequence.state));
         let checks = next.tables.values().flat_map(|table| &table.checks);
-        let others = others.chain(checks.map(|check| &check.id));
-        if let Some(greatest) = others.chain(next.databases.keys()).max() {
+        let others = others.chain(checks.map(|check| &check.id)).chain(next.databases.keys()).copied();
+        if let Some(greatest) = others.chain(next.types.values().flat_map(|def| def.object_ids())).max() {
             self.state.next_object = self.state.next_object.max(greatest.0 + 1);
         }
         let gone: Vec<TabletId> =
