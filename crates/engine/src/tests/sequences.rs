@@ -151,3 +151,31 @@ async fn the_state_of_a_restart_that_is_lost_is_nobody_elses() {
     let f = f.reopen();
     assert_eq!(next(&f, &restarted), Some(500));
 }
+
+/// What was leased by the old ones may lie beyond the new ones.
+#[tokio::test]
+async fn other_bounds_or_steps_begin_behind_the_last_value() {
+    type Alter = fn(SequenceDef) -> SequenceDef;
+    let alters: [(Alter, i64); 2] =
+        [(|s| SequenceDef { max: 10, ..s }, 6), (|s| SequenceDef { increment: 100, ..s }, 105)];
+    for (alter, expected) in alters {
+        let f = Fixture::new();
+        let s = sequence(&f.engine, 1, 1000, 1);
+        create(&f, &s).await;
+        let s = SequenceDef::clone(&f.engine.catalog().sequences[&s.id]);
+        let altered = alter(s.clone());
+        let mut txn = f.begin();
+        txn.edit_catalog(vec![CatalogEdit::PutSequence(altered.clone())]).unwrap();
+        // Others go on as before until it is committed.
+        let given: Vec<_> = (0..5).filter_map(|_| next(&f, &s)).collect();
+        assert_eq!(given, [1, 2, 3, 4, 5]);
+        txn.commit().await.unwrap();
+        assert_eq!(leased(&f, &altered), 0);
+        let f = f.reopen();
+        assert_eq!(next(&f, &altered), Some(expected));
+        let logged = f.engine.draw(&altered).unwrap().unwrap().logged;
+        f.engine.wait_logged(logged).await.unwrap();
+        let f = f.reopen();
+        assert!(next(&f, &altered).is_none_or(|next| next > expected), "values come once");
+    }
+}

@@ -113,7 +113,7 @@ impl Engine {
         };
         let mut bytes = Vec::with_capacity(64);
         record::commit(&mut bytes, writer.map(|(txn, _)| txn), turn.next(), catalog);
-        let end = self.log.append(&[&bytes, &files])?.end;
+        let end = self.append_settled(catalog, || self.append_parts(&[&bytes, &files]))?;
         let version = turn.commit(end);
         if let Some((txn, changes)) = writer {
             self.txns.commit(txn, version);
