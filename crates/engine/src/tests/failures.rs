@@ -253,3 +253,36 @@ async fn files_that_a_panic_leaves_are_collected() {
     assert_eq!(files as u64, f.engine.stats().files);
     assert_eq!(now(&f).len(), 600);
 }
+
+/// What it deleted stays deleted, though one of its marks still says whose it is.
+#[tokio::test]
+async fn a_commit_whose_mark_cannot_be_looked_for_stays_one() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    for first in [0, 300] {
+        insert(&f, first..first + 300, "one").await;
+        f.engine.freeze_table(table.id).unwrap();
+    }
+    let mut txn = f.begin();
+    delete(&f, &mut txn, 5).await;
+    f.engine.compact_table(table.id).unwrap();
+    let dir = f.dir.path().join("files");
+    let found = f.engine.os().fs.list(&dir).unwrap().into_iter().map(|entry| dir.join(entry.name));
+    let files: Vec<_> = found.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+    for (_, path) in &files {
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(0).unwrap();
+    }
+    txn.commit().await.unwrap();
+    let read = scan(&f.engine.read(Version::ZERO), &table).and_then(|mut parts| parts[0].next_batch());
+    assert!(read.is_err(), "files cannot be read");
+    for (bytes, path) in files {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let left = now(&f);
+    assert_eq!((left.len(), left.get(&5)), (599, None));
+    f.engine.compact_table(table.id).unwrap();
+    assert_rows(&now(&f), &left);
+    f.engine.checkpoint().unwrap();
+    let f = f.reopen();
+    assert_rows(&now(&f), &left);
+}

@@ -76,13 +76,16 @@ impl Txn {
         drop(running);
         basalt_sched::failpoint::hit("commit-appended");
         let changes = self.writes.split_off(0);
-        engine.restamp(id, version, &changes);
+        let restamped = engine.restamp(id, version, &changes);
         engine.order.settle(version);
         match keep {
             Keep::Nothing => engine.locks.release_all(self.owner),
             Keep::Tables => engine.locks.release_all_but_tables(self.owner),
         }
-        engine.txns.retire(id);
+        // A mark that still bears the id would be an aborted one's if nobody knew it.
+        if restamped {
+            engine.txns.retire(id);
+        }
         Ok(Some((version, end)))
     }
 }
