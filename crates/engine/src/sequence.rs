@@ -3,8 +3,8 @@
 //! Values are given from memory. Before the first of them is, a *lease* is logged: the last value that may be
 //! given without another record. What a client is told waits until that record is durable (whoever draws
 //! values waits for [`Drawn::logged`] when its transaction ends), so after a crash a sequence goes on behind
-//! every value that anybody was told of; the rest of the lease is a gap. `docs/format/records.md`. A lease may lie beyond
-//! the bounds that ALTER SEQUENCE sets: what changes bounds or steps logs the last value itself first.
+//! every value that anybody was told of; the rest of the lease is a gap. `docs/format/records.md`. A lease may lie
+//! beyond the bounds that ALTER SEQUENCE sets: what changes bounds or steps logs the last value itself first.
 //!
 //! One lock covers all states, and the log is appended to under it: a checkpoint that takes it sees for every
 //! state either what a record says or a log that ends before the record.
@@ -197,8 +197,8 @@ impl Engine {
         Ok(at)
     }
 
-    /// Appends a commit's record. Sequences to which the commit gives other bounds or steps go on behind their last value
-    /// from there on, not behind a lease by the old ones; nobody draws, and so leases, in between.
+    /// Appends a commit's record. Sequences to which the commit gives other bounds or steps go on behind their last
+    /// value from there on, not behind a lease by the old ones; nobody draws, and so leases, in between.
     pub(crate) fn append_settled(&self, edits: &[CatalogEdit], append: impl FnOnce() -> Result<Lsn>) -> Result<Lsn> {
         let put = edits.iter().filter_map(|edit| match edit {
             CatalogEdit::PutSequence(sequence) => Some(sequence),

@@ -151,8 +151,8 @@ impl Engine {
                         Ok(None) => {}
                         Err(error) => {
                             all = false;
-                            let tablet = tablet.id;
-                            tracing::error!(%txn, ?key, %tablet, %error, "cannot restamp a mark: its transaction stays known");
+                            let what = "cannot restamp a mark: its transaction stays known as committed";
+                            tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "{what}");
                         }
                     }
                 }
