@@ -273,15 +273,22 @@ impl Engine {
     }
 
     /// Deletes files that nothing names any more: no root in use, no record behind its replay start, no
-    /// pinned view. What cannot be deleted now is tried again; what a crash leaves goes at the next start.
+    /// pinned view. What cannot be deleted now is tried again; what a crash leaves goes at the next start, and so does
+    /// everything once the engine has failed.
     pub(crate) fn collect_files(&self) {
         let replay_start = self.checkpoints.replay_start();
         let is_unused = |_: &FileId, file: &mut DroppedFile| {
             let read = file.entry.as_ref().is_some_and(|entry| entry.strong_count() > 0);
             !read && file.last_named <= replay_start
         };
+        let mut dropped = self.dropped.lock();
+        // A move that was cut short has given up files that its record names. The log stops before it notes them.
+        if self.failure().is_some() {
+            return;
+        }
+        let unused: Vec<(FileId, DroppedFile)> = dropped.extract_if(.., is_unused).collect();
         // Deleting takes long, and moves and DROP TABLE note files under latches: not while it is locked.
-        let unused: Vec<(FileId, DroppedFile)> = self.dropped.lock().extract_if(.., is_unused).collect();
+        drop(dropped);
         for (id, file) in unused {
             self.cache.remove_file(id);
             let deleted = stored_kinds(file.kind).iter().try_for_each(|kind| self.files.delete(id, *kind));

@@ -3,13 +3,14 @@
 //! Values are given from memory. Before the first of them is, a *lease* is logged: the last value that may be
 //! given without another record. What a client is told waits until that record is durable (whoever draws
 //! values waits for [`Drawn::logged`] when its transaction ends), so after a crash a sequence goes on behind
-//! every value that anybody was told of; the rest of the lease is a gap. `docs/format/records.md`.
+//! every value that anybody was told of; the rest of the lease is a gap. `docs/format/records.md`. A lease may lie
+//! beyond the bounds that ALTER SEQUENCE sets: what changes bounds or steps logs the last value itself first.
 //!
 //! One lock covers all states, and the log is appended to under it: a checkpoint that takes it sees for every
 //! state either what a record says or a log that ends before the record.
 
 use crate::{Engine, Error, Result, record};
-use basalt_meta::{Catalog, SequenceDef, SequenceValue};
+use basalt_meta::{Catalog, CatalogEdit, SequenceDef, SequenceValue};
 use basalt_types::{Lsn, ObjectId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -23,16 +24,29 @@ pub(crate) struct State {
     pub value: SequenceValue,
     /// Values left of the lease.
     pub left: i64,
-    /// The parameters that the lease was counted by; with others it is void.
-    increment: i64,
+    /// What the lease was counted by; with others it is void.
+    steps: Option<Steps>,
     /// What the log says, and where it ends saying so.
     pub logged: SequenceValue,
     pub logged_at: Lsn,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Steps {
+    min: i64,
+    max: i64,
+    increment: i64,
+}
+
+impl Steps {
+    fn of(sequence: &SequenceDef) -> Steps {
+        Steps { min: sequence.min, max: sequence.max, increment: sequence.increment }
+    }
+}
+
 impl State {
     pub fn new(value: SequenceValue, logged_at: Lsn) -> State {
-        State { value, left: 0, increment: 0, logged: value, logged_at }
+        State { value, left: 0, steps: None, logged: value, logged_at }
     }
 }
 
@@ -146,7 +160,8 @@ impl Engine {
             let Some(next) = onward(sequence, last) else { break };
             (last, count) = (next, count + 1);
         }
-        let fresh = !state.value.is_called || state.increment != sequence.increment;
+        let steps = Some(Steps::of(sequence));
+        let fresh = !state.value.is_called || state.steps != steps;
         let mut left = if fresh { -count } else { state.left - count };
         let mut logged = None;
         if left < 0 {
@@ -158,16 +173,14 @@ impl Engine {
                 (end, left) = (next, left + 1);
             }
             let value = SequenceValue { last: end, is_called: true };
-            let mut bytes = Vec::with_capacity(24);
-            record::sequence(&mut bytes, sequence.state, value);
-            logged = Some((value, self.append(&bytes)?));
+            logged = Some((value, self.log_sequence(sequence, value)?));
         }
         let state = inner.state(sequence)?;
         if let Some((value, at)) = logged {
             (state.logged, state.logged_at) = (value, at);
         }
         state.value = SequenceValue { last, is_called: true };
-        (state.left, state.increment) = (left, sequence.increment);
+        (state.left, state.steps) = (left, steps);
         let drawn = Drawn { first, last, logged: state.logged_at };
         inner.changed |= logged.is_some();
         Ok(Some(drawn))
@@ -178,12 +191,39 @@ impl Engine {
         self.check_writable()?;
         let mut inner = self.sequences.inner.lock();
         inner.state(sequence)?;
-        let mut bytes = Vec::with_capacity(24);
-        record::sequence(&mut bytes, sequence.state, value);
-        let at = self.append(&bytes)?;
+        let at = self.log_sequence(sequence, value)?;
         *inner.state(sequence)? = State::new(value, at);
         inner.changed = true;
         Ok(at)
+    }
+
+    /// Appends a commit's record. Sequences to which the commit gives other bounds or steps go on behind their last
+    /// value from there on, not behind a lease by the old ones; nobody draws, and so leases, in between.
+    pub(crate) fn append_settled(&self, edits: &[CatalogEdit], append: impl FnOnce() -> Result<Lsn>) -> Result<Lsn> {
+        let put = edits.iter().filter_map(|edit| match edit {
+            CatalogEdit::PutSequence(sequence) => Some(sequence),
+            _ => None,
+        });
+        let mut put = put.peekable();
+        if put.peek().is_none() {
+            return append();
+        }
+        let mut inner = self.sequences.inner.lock();
+        for sequence in put {
+            let Some(state) = inner.states.get(&sequence.state).copied() else { continue };
+            if state.value != state.logged && state.steps != Some(Steps::of(sequence)) {
+                let at = self.log_sequence(sequence, state.value)?;
+                inner.states.insert(sequence.state, State::new(state.value, at));
+                inner.changed = true;
+            }
+        }
+        append()
+    }
+
+    fn log_sequence(&self, sequence: &SequenceDef, value: SequenceValue) -> Result<Lsn> {
+        let mut bytes = Vec::with_capacity(24);
+        record::sequence(&mut bytes, sequence.state, value);
+        self.append(&bytes)
     }
 
     pub fn sequence_state(&self, sequence: &SequenceDef) -> Option<SequenceState> {

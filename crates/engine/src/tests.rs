@@ -13,6 +13,7 @@ mod batches;
 mod clustering;
 mod evict;
 mod failures;
+mod identifiers;
 mod indexes;
 mod large;
 mod locator;

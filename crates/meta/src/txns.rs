@@ -3,7 +3,8 @@
 //! Commit sets one entry here and thereby decides every row of the transaction; rows are restamped
 //! afterwards and the entry is then retired. An id that is not here is aborted, or was retired after all
 //! its rows were restamped: whoever meets an unknown id reads the stamp once more before believing it
-//! aborted, or holds the latch under which the stamp would be rewritten.
+//! aborted, or holds the latch under which the stamp would be rewritten. A committed entry whose rows could not all be
+//! restamped stays until the restart.
 
 use basalt_types::{Lsn, TxnId, TxnState, TxnStates, Version};
 use parking_lot::{Mutex, RwLock};

@@ -42,6 +42,19 @@ pub struct TypeDef {
     pub revision: Revision,
 }
 
+impl TypeDef {
+    /// Its own, and those of its constraints or labels.
+    pub fn object_ids(&self) -> impl Iterator<Item = ObjectId> {
+        let (checks, labels) = match &self.kind {
+            TypeKind::Composite(_) => (&[][..], &[][..]),
+            TypeKind::Enum(labels) => (&[][..], &labels[..]),
+            TypeKind::Domain { checks, .. } => (&checks[..], &[][..]),
+        };
+        let parts = checks.iter().map(|check| check.oid).chain(labels.iter().map(|label| label.oid));
+        std::iter::once(self.id).chain(parts.map(ObjectId))
+    }
+}
+
 /// What uses a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TypeUser {

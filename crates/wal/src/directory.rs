@@ -85,6 +85,8 @@ const FORGOTTEN: f64 = 0.1;
 impl Directory {
     /// Adopts the spares that have the wanted size and removes the others.
     pub fn open(os: Os, dir: PathBuf, file_bytes: u64, recycle_files_max: usize) -> Result<Directory> {
+        // A process that was killed may have renamed one just before: its old name could come back with a new header.
+        os.fs.sync_dir(&dir).map_err(Error::io("sync", &dir))?;
         let mut spares = Vec::new();
         let mut next_spare = 0;
         for entry in os.fs.list(&dir).map_err(Error::io("list", &dir))? {

@@ -63,6 +63,8 @@ impl<'a> Replayer<'a> {
                 self.gathered.remove(&txn);
             }
             Record::Sequence { state, value } => {
+                // Even of a transaction that is lost: its records must not be another state's.
+                self.state.next_object = self.state.next_object.max(state.0.saturating_add(1));
                 // The checkpoint's value may be of a later record than this one.
                 let known = self.state.sequences.get(&state);
                 if known.is_none_or(|known| known.logged_at <= lsn) {
@@ -136,8 +138,8 @@ impl<'a> Replayer<'a> {
         let others = others.chain(next.sequences.keys());
         let others = others.chain(next.sequences.values().map(|sequence| &sequence.state));
         let checks = next.tables.values().flat_map(|table| &table.checks);
-        let others = others.chain(checks.map(|check| &check.id));
-        if let Some(greatest) = others.chain(next.databases.keys()).max() {
+        let others = others.chain(checks.map(|check| &check.id)).chain(next.databases.keys()).copied();
+        if let Some(greatest) = others.chain(next.types.values().flat_map(|def| def.object_ids())).max() {
             self.state.next_object = self.state.next_object.max(greatest.0 + 1);
         }
         let gone: Vec<TabletId> =

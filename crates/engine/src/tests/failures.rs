@@ -175,6 +175,34 @@ async fn a_move_cut_short_by_a_panic_stops_the_engine() {
     }
 }
 
+/// What was given up in the unwinding is named by a record that a restart reads.
+#[tokio::test]
+async fn files_of_a_move_that_a_panic_cuts_short_stay() {
+    for (place, bulk) in [("freeze-appended", false), ("compact-appended", true)] {
+        let f = Fixture::new();
+        let table = f.create_table(1, true).await;
+        insert(&f, 0..300, "one").await;
+        if bulk {
+            f.engine.freeze_table(table.id).unwrap();
+            insert(&f, 300..600, "one").await;
+            f.engine.freeze_table(table.id).unwrap();
+        }
+        let before = now(&f);
+        let engine = f.engine.clone();
+        let cut = catch_unwind(AssertUnwindSafe(|| {
+            failpoint::call_at(place, move || {
+                engine.log.wait_durable_blocking(engine.log.end()).unwrap();
+                panic!("behind the record");
+            });
+            f.engine.compact_table(table.id)
+        }));
+        assert!(cut.is_err(), "{place}");
+        f.engine.collect_files();
+        let f = f.reopen();
+        assert_rows(&now(&f), &before);
+    }
+}
+
 #[tokio::test]
 async fn checkpoints_whose_root_cannot_be_written_leave_no_files_behind() {
     let dir = tempfile::tempdir().unwrap();
@@ -224,4 +252,37 @@ async fn files_that_a_panic_leaves_are_collected() {
     let files = f.engine.os().fs.list(&f.dir.path().join("files")).unwrap().len();
     assert_eq!(files as u64, f.engine.stats().files);
     assert_eq!(now(&f).len(), 600);
+}
+
+/// What it deleted stays deleted, though one of its marks still says whose it is.
+#[tokio::test]
+async fn a_commit_whose_mark_cannot_be_looked_for_stays_one() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    for first in [0, 300] {
+        insert(&f, first..first + 300, "one").await;
+        f.engine.freeze_table(table.id).unwrap();
+    }
+    let mut txn = f.begin();
+    delete(&f, &mut txn, 5).await;
+    f.engine.compact_table(table.id).unwrap();
+    let dir = f.dir.path().join("files");
+    let found = f.engine.os().fs.list(&dir).unwrap().into_iter().map(|entry| dir.join(entry.name));
+    let files: Vec<_> = found.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+    for (_, path) in &files {
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(0).unwrap();
+    }
+    txn.commit().await.unwrap();
+    let read = scan(&f.engine.read(Version::ZERO), &table).and_then(|mut parts| parts[0].next_batch());
+    assert!(read.is_err(), "files cannot be read");
+    for (bytes, path) in files {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let left = now(&f);
+    assert_eq!((left.len(), left.get(&5)), (599, None));
+    f.engine.compact_table(table.id).unwrap();
+    assert_rows(&now(&f), &left);
+    f.engine.checkpoint().unwrap();
+    let f = f.reopen();
+    assert_rows(&now(&f), &left);
 }

@@ -128,3 +128,54 @@ async fn a_rolled_back_restart_leaves_the_old_state() {
     assert_eq!(next(&f, &restarted), Some(1));
     assert!(matches!(f.engine.draw(&s), Err(Error::TableGone(_))));
 }
+
+/// Records of a state that was lost say nothing of a later one.
+#[tokio::test]
+async fn the_state_of_a_restart_that_is_lost_is_nobody_elses() {
+    let f = Fixture::new();
+    let s = sequence(&f.engine, 1, 1000, 1);
+    create(&f, &s).await;
+    f.engine.checkpoint().unwrap();
+    let s = SequenceDef::clone(&f.engine.catalog().sequences[&s.id]);
+    let lost = SequenceDef { state: f.engine.next_object_id(), ..s.clone() };
+    let mut txn = f.begin();
+    txn.edit_catalog(vec![CatalogEdit::PutSequence(lost.clone())]).unwrap();
+    let logged = f.engine.draw(&lost).unwrap().unwrap().logged;
+    f.engine.wait_logged(logged).await.unwrap();
+    txn.rollback();
+    let f = f.reopen();
+    let begins = SequenceValue { last: 500, is_called: false };
+    let s = SequenceDef::clone(&f.engine.catalog().sequences[&s.id]);
+    let restarted = SequenceDef { state: f.engine.next_object_id(), begins, ..s };
+    create(&f, &restarted).await;
+    let f = f.reopen();
+    assert_eq!(next(&f, &restarted), Some(500));
+}
+
+/// What was leased by the old ones may lie beyond the new ones.
+#[tokio::test]
+async fn other_bounds_or_steps_begin_behind_the_last_value() {
+    type Alter = fn(SequenceDef) -> SequenceDef;
+    let alters: [(Alter, i64); 2] =
+        [(|s| SequenceDef { max: 10, ..s }, 6), (|s| SequenceDef { increment: 100, ..s }, 105)];
+    for (alter, expected) in alters {
+        let f = Fixture::new();
+        let s = sequence(&f.engine, 1, 1000, 1);
+        create(&f, &s).await;
+        let s = SequenceDef::clone(&f.engine.catalog().sequences[&s.id]);
+        let altered = alter(s.clone());
+        let mut txn = f.begin();
+        txn.edit_catalog(vec![CatalogEdit::PutSequence(altered.clone())]).unwrap();
+        // Others go on as before until it is committed.
+        let given: Vec<_> = (0..5).filter_map(|_| next(&f, &s)).collect();
+        assert_eq!(given, [1, 2, 3, 4, 5]);
+        txn.commit().await.unwrap();
+        assert_eq!(leased(&f, &altered), 0);
+        let f = f.reopen();
+        assert_eq!(next(&f, &altered), Some(expected));
+        let logged = f.engine.draw(&altered).unwrap().unwrap().logged;
+        f.engine.wait_logged(logged).await.unwrap();
+        let f = f.reopen();
+        assert!(next(&f, &altered).is_none_or(|next| next > expected), "values come once");
+    }
+}

@@ -76,13 +76,16 @@ impl Txn {
         drop(running);
         basalt_sched::failpoint::hit("commit-appended");
         let changes = self.writes.split_off(0);
-        engine.restamp(id, version, &changes);
+        let restamped = engine.restamp(id, version, &changes);
         engine.order.settle(version);
         match keep {
             Keep::Nothing => engine.locks.release_all(self.owner),
             Keep::Tables => engine.locks.release_all_but_tables(self.owner),
         }
-        engine.txns.retire(id);
+        // A mark that still bears the id would be an aborted one's if nobody knew it.
+        if restamped {
+            engine.txns.retire(id);
+        }
         Ok(Some((version, end)))
     }
 }
@@ -113,7 +116,7 @@ impl Engine {
         };
         let mut bytes = Vec::with_capacity(64);
         record::commit(&mut bytes, writer.map(|(txn, _)| txn), turn.next(), catalog);
-        let end = self.log.append(&[&bytes, &files])?.end;
+        let end = self.append_settled(catalog, || self.append_parts(&[&bytes, &files]))?;
         let version = turn.commit(end);
         if let Some((txn, changes)) = writer {
             self.txns.commit(txn, version);

@@ -127,8 +127,11 @@ impl Engine {
         tablet.switch_view(files);
     }
 
-    /// Gives everything that a committed transaction changed its version.
-    pub(crate) fn restamp(&self, txn: TxnId, version: Version, changes: &[Change]) {
+    /// Gives everything that a committed transaction changed its version. False: a file could not be read to look for a
+    /// mark that a compaction carried. It counts as long as the transaction is known as committed.
+    #[must_use]
+    pub(crate) fn restamp(&self, txn: TxnId, version: Version, changes: &[Change]) -> bool {
+        let mut all = true;
         let mut hot: Vec<(&Arc<Tablet>, Spot, &[u8])> = Vec::with_capacity(changes.len());
         for change in changes {
             match change {
@@ -146,7 +149,11 @@ impl Engine {
                             file.deletes.restamp(ordinal, txn, version);
                         }
                         Ok(None) => {}
-                        Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot restamp a mark"),
+                        Err(error) => {
+                            all = false;
+                            let what = "cannot restamp a mark: its transaction stays known as committed";
+                            tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "{what}");
+                        }
                     }
                 }
                 Change::Marks { tablet, file, ordinals, .. } => {
@@ -167,5 +174,6 @@ impl Engine {
             keys.extend(of_tablet.iter().map(|(_, spot, key)| (*spot, *key)));
             of_tablet[0].0.hot.restamp_many(&keys, txn, version);
         }
+        all
     }
 }

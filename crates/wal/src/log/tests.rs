@@ -230,6 +230,29 @@ fn released_files_are_recycled_and_their_past_stays_dead() {
     assert_eq!(try_read(&fs.after_power_cut(), end.end).unwrap().0.len(), 1);
 }
 
+/// A process that is killed behind a rename leaves a spare whose old name a power cut brings back.
+#[test]
+fn spares_of_a_killed_process_are_written_to_when_their_old_names_are_durably_gone() {
+    let fs = FaultFs::new();
+    let log = open_log(&fs, 1, Lsn(0));
+    for i in 0..20u8 {
+        commit(&log, &[i; 10_000]);
+    }
+    let released = log.shared.state.lock().files[1].first;
+    log.close().unwrap();
+    let end = log.durable();
+    drop(log);
+    fs.os().fs.rename(&path_of(1), &Path::new(DIR).join(crate::format::spare_name(77))).unwrap();
+    *fs.faults.cuts.lock() = Some(Vec::new());
+    drop(open_log(&fs, 2, end));
+    let cuts = fs.faults.cuts.lock().take().unwrap();
+    assert!(!cuts.is_empty());
+    for cut in cuts {
+        let found = try_read(&cut.fs, Lsn(released)).unwrap_or_else(|error| panic!("{error}; {:?}", cut.fs.names()));
+        assert_eq!(found.1.end, end);
+    }
+}
+
 /// Until it is so, or for so long.
 fn comes(fs: &Arc<FaultFs>, within: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let clock = fs.os().clock;
