@@ -266,17 +266,18 @@ async fn a_commit_whose_mark_cannot_be_looked_for_stays_one() {
     let mut txn = f.begin();
     delete(&f, &mut txn, 5).await;
     f.engine.compact_table(table.id).unwrap();
-    let dir = f.dir.path().join("files");
-    let found = f.engine.os().fs.list(&dir).unwrap().into_iter().map(|entry| dir.join(entry.name));
-    let files: Vec<_> = found.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+    let (dir, fs) = (f.dir.path().join("files"), f.engine.os().fs.clone());
+    let found = fs.list(&dir).unwrap().into_iter().map(|entry| dir.join(entry.name));
+    let files: Vec<_> = found.map(|path| (fs.read(&path).unwrap(), path)).collect();
+    let open = |path: &std::path::Path| fs.open(path, OpenMode::Write).unwrap();
     for (_, path) in &files {
-        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(0).unwrap();
+        open(path).set_len(0).unwrap();
     }
     txn.commit().await.unwrap();
     let read = scan(&f.engine.read(Version::ZERO), &table).and_then(|mut parts| parts[0].next_batch());
     assert!(read.is_err(), "files cannot be read");
     for (bytes, path) in files {
-        std::fs::write(path, bytes).unwrap();
+        open(&path).write_at(&bytes, 0).unwrap();
     }
     let left = now(&f);
     assert_eq!((left.len(), left.get(&5)), (599, None));
