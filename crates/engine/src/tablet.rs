@@ -22,9 +22,12 @@ use basalt_hot::{HotTablet, Newest, Spot};
 use basalt_meta::{FileInfo, FileStamps};
 use basalt_types::{FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo};
 use parking_lot::{Mutex, RwLock};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+
+/// Forwards of one key. A statement that waits for a row while so many others leave its key follows a later one, or none.
+const FORWARDS_MAX: usize = 1024;
 
 /// More views than are made, by loads that begin and end, while one move marks its rows.
 const VIEWS_PER_MOVE: u64 = 1 << 24;
@@ -162,7 +165,7 @@ pub struct Tablet {
     locate: locate::Locate,
     /// Where rows whose primary key an UPDATE changed have gone, in turn, while a snapshot may know them by their
     /// old key: a re-check follows.
-    forwards: Mutex<HashMap<Key, Vec<Forward>>>,
+    forwards: Mutex<HashMap<Key, VecDeque<Forward>>>,
 }
 
 /// Keeps merges away from files with live rows of these tablets as long as it lives: for a statement that is about to
@@ -189,7 +192,7 @@ impl Drop for Undisturbed {
 /// What an UPDATE of a primary key leaves under the old key.
 #[derive(Clone, Debug)]
 pub struct Forward {
-    stamp: Stamp,
+    pub stamp: Stamp,
     /// Forwards are numbered as they are left: a row that was followed goes on by later ones only.
     pub number: u64,
     pub tablet: TabletId,
@@ -413,7 +416,12 @@ impl Tablet {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let forward = Forward { stamp: Stamp::txn(txn), number, tablet, key };
-        self.forwards.lock().entry(from.clone()).or_default().push(forward);
+        let mut forwards = self.forwards.lock();
+        let of_key = forwards.entry(from.clone()).or_default();
+        if of_key.len() == FORWARDS_MAX {
+            of_key.pop_front();
+        }
+        of_key.push_back(forward);
     }
 
     /// The transaction that left forwards is decided, with a version; or (`None`) it takes the last one back.
@@ -423,14 +431,13 @@ impl Tablet {
         let is_own = |forward: &Forward| forward.stamp.as_txn() == Some(txn);
         match version {
             Some(version) => {
-                of_key.iter_mut().filter(|forward| is_own(forward)).for_each(|forward| {
+                // Nobody else has left any since his first: he holds the key's lock.
+                for forward in of_key.iter_mut().rev().take_while(|forward| is_own(forward)) {
                     forward.stamp = Stamp::version(version);
-                });
+                }
             }
             None => {
-                if let Some(last) = of_key.iter().rposition(is_own) {
-                    of_key.remove(last);
-                }
+                of_key.pop_back_if(|last| is_own(last));
                 if of_key.is_empty() {
                     forwards.remove(from);
                 }

@@ -132,8 +132,9 @@ pub struct Txn {
     pub(crate) unlooked: HashSet<Object>,
     /// The greatest version met in conflicts, on top of the session's.
     met: Version,
-    /// The greatest version that there was when a lock was granted last.
-    granted_behind: Version,
+    /// The greatest version that there was when a lock was granted last: whoever had it may have committed without being
+    /// published yet, and the next snapshot has that.
+    pub(crate) granted_behind: Version,
     ended: bool,
     consequences: consequences::Consequences,
     last_inserted: Option<(TabletId, Key)>,
@@ -297,6 +298,11 @@ impl Txn {
         self.own_catalog.is_some()
     }
 
+    /// Whether it has written rows of one of these tables.
+    pub fn has_written_to(&self, tables: &[ObjectId]) -> bool {
+        self.writes.reach(tables)
+    }
+
     pub fn has_writes(&self) -> bool {
         self.id.is_some()
     }
@@ -320,7 +326,7 @@ impl Txn {
         self.engine.lock(self.owner, &object, Mode::from(mode), wait).await?;
         if matches!(wait, WaitPolicy::Wait(_)) || mode >= TableLock::Share {
             // Whoever wrote there, or had it, may have committed without being published yet: the next snapshot sees it.
-            self.note_granted();
+            self.granted_behind = self.engine.order.last();
         }
         if !self.catalog_edits.is_empty() {
             // So is what they did to the catalog, below this transaction's own edits.
@@ -495,11 +501,6 @@ impl Txn {
 
     fn edits(&mut self) -> Edits {
         Edits { catalog: std::mem::take(&mut self.catalog_edits), files: self.writes.file_edits() }
-    }
-
-    /// A lock was granted: whoever had it may have committed without being published yet, and the next snapshot has that.
-    pub(crate) fn note_granted(&mut self) {
-        self.granted_behind = self.engine.order.last();
     }
 
     pub(crate) fn note_met(&mut self, version: Version) {

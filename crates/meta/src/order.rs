@@ -4,7 +4,8 @@
 //! - versions are handed out under the lock under which the commit record is appended: log order is
 //!   version order;
 //! - `published` is the greatest version whose record, and every earlier one, is durable;
-//! - `settled` is the greatest version below which no committed row still carries a TxnId.
+//! - `settled` is the greatest version below which no committed row still carries a TxnId, unless its mark could not be
+//!   looked for: that transaction is never forgotten.
 
 use basalt_types::{Lsn, Version};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub struct CommitOrder {
     inner: Mutex<Inner>,
-    /// As in `inner`.
+    /// As in `inner`, as of the last turn that has ended.
     last: AtomicU64,
     published: AtomicU64,
     settled: Condvar,
@@ -55,8 +56,8 @@ impl CommitOrder {
         Turn { order: self, inner: self.inner.lock() }
     }
 
-    /// The greatest version handed out: whoever is granted a lock of a transaction that has ended finds its version
-    /// among those up to it.
+    /// The greatest version of a turn that has ended, so that all that it decided is decided: whoever is granted a lock of
+    /// a transaction that has committed finds its version among those up to it.
     pub fn last(&self) -> Version {
         Version(self.last.load(Ordering::Acquire))
     }
@@ -110,6 +111,12 @@ impl CommitOrder {
     }
 }
 
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.order.last.store(self.inner.last.0, Ordering::Release);
+    }
+}
+
 impl Turn<'_> {
     /// The greatest version handed out.
     pub fn last(&self) -> Version {
@@ -125,7 +132,6 @@ impl Turn<'_> {
     pub fn commit(&mut self, end: Lsn) -> Version {
         let version = self.next();
         self.inner.last = version;
-        self.order.last.store(version.0, Ordering::Release);
         self.inner.pending.push_back((end, version));
         self.order.unsettled.lock().versions.insert(version);
         version

@@ -37,6 +37,7 @@ pub(super) async fn keys_are_new(
                 txn.unlooked.insert(object.clone());
             }
             let acquired = txn.engine.lock(txn.owner, &object, Mode::from(RowLock::Update), txn.wait).await?;
+            txn.granted_behind = txn.engine.order.last();
             // Nobody waits here for another who may want this. Whoever takes it from now on meets this batch if there is
             // no row.
             if acquired.is_first() {
@@ -242,6 +243,7 @@ impl Check<'_> {
             }
             let wanted = Mode::from(RowLock::Update);
             let acquired = self.txn.engine.lock(self.txn.owner, &object, wanted, self.txn.wait).await?;
+            self.txn.granted_behind = self.txn.engine.order.last();
             let place = {
                 let _latch = self.tablet.latch.read();
                 self.tablet.find_beside_batches(key, self.txn.id(), &*self.txn.engine.txns)?

@@ -99,7 +99,8 @@ impl Build<'_> {
                     values[id.position()] = datum_at(*ty, array, row);
                 }
                 let (tablet, key) = (TabletId(tablets.value(row) as u32), Key::from(keys.value(row)));
-                let seen = Seen { stamp: Stamp::from_raw(stamps.value(row) as u64), snapshot: self.snapshot };
+                let stamp = Stamp::from_raw(stamps.value(row) as u64);
+                let seen = Seen { stamp, snapshot: self.snapshot, values: true };
                 let scanned = Scanned { seen, values: &values };
                 if !matches!(self.bring(tablet, &key, Some(scanned)).await?, Brought::Done) {
                     self.put_off.push((tablet, key));

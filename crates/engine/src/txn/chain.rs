@@ -41,7 +41,7 @@ impl Txn {
         // What the catalog's tables hold is seen, durable or not.
         let catalog = self.engine.catalog_at_hand().committed;
         self.note_met(catalog);
-        self.pin = Arc::new(self.engine.pin(PinReason::Transaction, self.met));
+        self.pin = Arc::new(self.engine.pin(PinReason::Transaction, self.met()));
     }
 
     /// Waits until all have ended who have a lock on a table now that does not go with `mode`. Who takes one later knows

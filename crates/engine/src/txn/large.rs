@@ -160,7 +160,7 @@ fn resting(
     let as_seen = |(file, ordinal): &FilePlace, stamp: Stamp| -> Result<bool> {
         let file = &view.files[*file as usize];
         let settled = file.undecided().is_none_or(|txn| txn == own);
-        let seen = Seen { stamp, snapshot };
+        let seen = Seen { stamp, snapshot, values: true };
         Ok(settled && file.deletes.status(*ordinal).is_none() && seen.is(file.stamp_of(*ordinal)?.0))
     };
     let mut places = Vec::with_capacity(rows.len());

@@ -58,6 +58,8 @@ pub(crate) struct Seen {
     pub stamp: Stamp,
     /// That of the scan.
     pub snapshot: Version,
+    /// Whether its values are known.
+    pub values: bool,
 }
 
 impl Seen {
@@ -127,7 +129,21 @@ impl Txn {
         mode: RowLock,
         wait: WaitPolicy,
     ) -> Result<Locked> {
-        let seen = seen.map(|stamp| Seen { stamp, snapshot: self.snapshot() });
+        let seen = seen.map(|stamp| Seen { stamp, snapshot: self.snapshot(), values: true });
+        self.lock_found_row(table, tablet, key, seen, mode, wait).await
+    }
+
+    /// The same with the values, whatever row it is.
+    pub async fn lock_known_row(
+        &mut self,
+        table: &Arc<TableDef>,
+        tablet: TabletId,
+        key: &Key,
+        seen: Stamp,
+        mode: RowLock,
+        wait: WaitPolicy,
+    ) -> Result<Locked> {
+        let seen = Some(Seen { stamp: seen, snapshot: self.snapshot(), values: false });
         self.lock_found_row(table, tablet, key, seen, mode, wait).await
     }
 
@@ -165,9 +181,7 @@ impl Txn {
             if stamp.is_none_or(|stamp| seen.is_some() && found(stamp).is_none())
                 && let Some(next) = tablet.follow(&key, self.snapshot(), followed)
             {
-                if let Place::Deleted { stamp } = place {
-                    self.check_unchanged(stamp, "delete")?;
-                }
+                self.check_unchanged(next.stamp, "update")?;
                 (tablet, key, followed) = (self.tablet(next.tablet)?, next.key, Some(next.number));
                 continue;
             }
@@ -179,12 +193,12 @@ impl Txn {
                     return Ok(Locked::Gone);
                 }
                 Place::Hot { stamp, rid, row, .. } => match found(stamp) {
-                    None => (stamp, None, rid, decode_row(table, &row, &tablet, &key)?),
-                    found => (stamp, found, rid, Vec::new()),
+                    Some(found) if found.values => (stamp, Some(found), rid, Vec::new()),
+                    found => (stamp, found, rid, decode_row(table, &row, &tablet, &key)?),
                 },
                 Place::Cold { file, ordinal, stamp, .. } => match found(stamp) {
-                    None => (stamp, None, rid_of(table, &key), file.data.row_at(table, ordinal)?),
-                    found => (stamp, found, rid_of(table, &key), Vec::new()),
+                    Some(found) if found.values => (stamp, Some(found), rid_of(table, &key), Vec::new()),
+                    found => (stamp, found, rid_of(table, &key), file.data.row_at(table, ordinal)?),
                 },
                 Place::Pending { .. } => unreachable!("settled"),
             };
@@ -283,11 +297,10 @@ impl Txn {
         let mut stale = None;
         let place = loop {
             let acquired = self.engine.lock(self.owner, object, Mode::from(mode), wait).await?;
-            match acquired {
-                Acquired::Skipped => break None,
-                Acquired::Granted | Acquired::Waited => self.granted_behind = self.engine.order.last(),
-                Acquired::Held => {}
+            if acquired == Acquired::Skipped {
+                break None;
             }
+            self.granted_behind = self.engine.order.last();
             let has_looked = acquired == Acquired::Held && !self.unlooked.contains(object);
             let found = loop {
                 let place = {
@@ -641,33 +654,34 @@ pub(crate) enum Settled {
     By(TxnId),
 }
 
-/// `None`: look again. `stale`: the deletion that was told last.
+/// Who has deleted a row, and what has become of him, unless he has committed.
+pub(crate) type Told = (Stamp, Option<TxnState>);
+
+/// `None`: look again. `stale`: what was told last of a deletion.
 ///
 /// A look goes into hot first and into files then, and what it has found is judged when the latch is free again. So a
 /// deletion is told only where two looks have found the same: a writer under a lock that excludes only stronger ones may
 /// have replaced the row between the first look's halves, and a large change may have listed what it replaces the row
 /// with, and have committed, since.
-pub(crate) fn settled(place: Place, own: Option<TxnId>, txns: &TxnTable, stale: &mut Option<Stamp>) -> Option<Settled> {
+pub(crate) fn settled(place: Place, own: Option<TxnId>, txns: &TxnTable, stale: &mut Option<Told>) -> Option<Settled> {
     let stamp = match place {
         Place::Pending { txn } => return Some(Settled::By(txn)),
         Place::Deleted { stamp } => stamp,
         place => return Some(Settled::At(place)),
     };
     let deleter = stamp.as_txn().filter(|txn| Some(*txn) != own);
-    let state = deleter.map(|txn| txns.state(txn));
-    let stamp = match state {
-        Some(TxnState::Committed(version)) => Stamp::version(version),
+    let told = match deleter.map(|txn| txns.state(txn)) {
+        Some(TxnState::Committed(version)) => (Stamp::version(version), None),
         // If aborted: restamped, or taken back, and forgotten since it was read; or nobody ever does.
-        Some(TxnState::Active | TxnState::Aborted) | None => stamp,
+        state => (stamp, state),
     };
-    if deleter.is_some() || stamp.as_version().is_some() {
-        if stale.replace(stamp) != Some(stamp) {
-            return None;
-        }
+    let is_own = deleter.is_none() && stamp.as_version().is_none();
+    if !is_own && stale.replace(told) != Some(told) {
+        return None;
     }
-    match (deleter, state) {
-        (Some(txn), Some(TxnState::Active)) => Some(Settled::By(txn)),
-        _ => Some(Settled::At(Place::Deleted { stamp })),
+    match (deleter, told) {
+        (Some(txn), (_, Some(TxnState::Active))) => Some(Settled::By(txn)),
+        (_, (stamp, _)) => Some(Settled::At(Place::Deleted { stamp })),
     }
 }
 

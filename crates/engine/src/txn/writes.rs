@@ -5,7 +5,7 @@ use crate::record::FileEdit;
 use crate::tablet::{FileEntry, Tablet};
 use basalt_hot::Spot;
 use basalt_meta::FileStamps;
-use basalt_types::{FileId, Key, Lsn, Rid, TabletId, TxnId, Version};
+use basalt_types::{FileId, Key, Lsn, ObjectId, Rid, TabletId, TxnId, Version};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -38,6 +38,18 @@ impl WriteSet {
     /// In order.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Whether rows of one of these tables are among them.
+    pub fn reach(&self, tables: &[ObjectId]) -> bool {
+        self.changes.iter().any(|change| match change {
+            Change::Hot { tablet, .. }
+            | Change::Mark { tablet, .. }
+            | Change::Marks { tablet, .. }
+            | Change::Forward { tablet, .. }
+            | Change::File { tablet, .. } => tables.contains(&tablet.table),
+            Change::NewTablet { .. } => false,
+        })
     }
 
     pub fn push(&mut self, change: Change) {

@@ -1,7 +1,7 @@
 //! The transaction that a session is in: begun by BEGIN, or implicitly around one message's statements.
 
 use super::constraints::Constraints;
-use super::interrupt::Deadline;
+use super::interrupt::{Deadline, guard};
 use super::offload::{Lent, Undoing};
 use super::{Session, TransactionStatus};
 use crate::database::Stats;
@@ -341,17 +341,16 @@ impl Session {
         Ok(())
     }
 
-    /// Cursors that outlive a transaction that has written read to their end before it commits: what it wrote, and what
-    /// of it came after a cursor, is told by its being the transaction's own.
+    /// Cursors that outlive a transaction that has written what they read come to their end before it commits: what it
+    /// wrote, and what of it came after a cursor, is told by its being the transaction's own.
     async fn read_held(&mut self) -> Result<()> {
-        if !self.block.txn.as_ref().is_some_and(Txn::has_writes) {
-            return Ok(());
-        }
+        let Some(txn) = &self.block.txn else { return Ok(()) };
         let runtime = self.db.runtime().clone();
-        for portal in self.portals.values_mut() {
-            let is_new = portal.cursor.as_ref().is_some_and(|cursor| !cursor.committed);
-            if let Some(rows) = portal.rows.as_mut().filter(|_| portal.hold && is_new) {
-                rows.read_all(runtime.reservation("rows of a cursor WITH HOLD")).await?;
+        for portal in self.portals.values_mut().filter(|portal| portal.hold) {
+            let is_concerned = portal.cursor.as_ref().is_some_and(|cursor| cursor.sees_writes_of(txn));
+            if let Some(rows) = portal.rows.as_mut().filter(|_| is_concerned) {
+                let memory = runtime.reservation("rows of a cursor WITH HOLD");
+                guard(&self.interrupt, self.deadline, rows.read_all(memory)).await?;
             }
         }
         Ok(())

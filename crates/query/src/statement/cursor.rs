@@ -18,6 +18,7 @@ use crate::session::prepared::{Body, Bound, Portal, Prepared, result_columns};
 use crate::session::{Scope, Session, spent_portal};
 use crate::syntax::{Declare, FetchRows, Statement, strength_name};
 use arrow_array::RecordBatch;
+use basalt_engine::Txn;
 use basalt_types::{ObjectId, TableDef};
 use kept::Filled;
 use parking_lot::Mutex;
@@ -38,6 +39,13 @@ pub(crate) struct Cursor {
     pub places: Places,
     /// What it reads.
     tables: Vec<ObjectId>,
+}
+
+impl Cursor {
+    /// Whether the transaction in which it was made goes on, and has written what it reads.
+    pub fn sees_writes_of(&self, txn: &Txn) -> bool {
+        !self.committed && txn.has_written_to(&self.tables)
+    }
 }
 
 /// 55006 for a table that an open cursor of the session reads, and that something is to be done to.

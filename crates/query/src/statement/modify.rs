@@ -134,7 +134,8 @@ async fn change_point(
         if touched.is_some_and(|touched| touched.contains(table, tablet, &key)) {
             continue;
         }
-        let Some(mut current) = txn.lock_row(table, tablet, &key, lock, wait).await?.row() else { continue };
+        let locked = txn.lock_known_row(table, tablet, &key, seen, lock, wait).await?;
+        let Some(mut current) = locked.row() else { continue };
         // Of the row that was seen, all is known; of a key that is all that is asked for, the key.
         let is_known = match point.beside_key {
             Some(_) => current.stamp == seen,

@@ -20,6 +20,7 @@ use arrow_array::{Array, ArrayRef};
 use basalt_engine::{Catalog, CurrentRow, Inserted, Txn};
 use basalt_expr::EvalContext;
 use basalt_expr::functions::fit_time;
+use basalt_expr::tree::Expr;
 use basalt_types::{ColumnBuilder, ColumnId, Datum, ObjectId, TableDef, batch};
 use std::sync::Arc;
 
@@ -187,11 +188,15 @@ impl RowPath {
         Ok(())
     }
 
-    /// Whether a change of these columns changes a key that others may refer to, and so takes the stronger lock: itself,
-    /// or maybe through a generated column.
-    pub fn moves_key(&self, columns: impl Iterator<Item = ColumnId>) -> bool {
-        let generated = self.rules.generated.iter().map(|(column, _)| *column);
-        columns.chain(generated).any(|column| self.table.is_key_column(column))
+    /// Whether a change of these columns changes a key that others may refer to, and so takes the stronger lock: by
+    /// itself, or through a generated column.
+    pub fn moves_key(&self, mut columns: impl Iterator<Item = ColumnId>) -> bool {
+        let is_key = |column: ColumnId| self.table.is_key_column(column);
+        columns.any(|changed| {
+            let mut reads = |expr: &Expr| matches!(expr, Expr::Column { index, .. } if *index == changed.position());
+            let mut generated = self.rules.generated.iter();
+            is_key(changed) || generated.any(|(column, expr)| is_key(*column) && expr.any(&mut reads))
+        })
     }
 
     /// Whether step 5 looks at the values that a changed or deleted row had.
