@@ -149,18 +149,24 @@ async fn a_commit_cut_short_by_a_panic_stops_the_engine() {
     insert(&f, 100..101, "again").await;
 }
 
+/// A table whose hot rows are frozen by the next compaction, or whose two files are merged by it; and its rows.
+async fn about_to_move(merge: bool) -> (Fixture, Arc<TableDef>, BTreeMap<i64, String>) {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..300, "one").await;
+    if merge {
+        f.engine.freeze_table(table.id).unwrap();
+        insert(&f, 300..600, "one").await;
+        f.engine.freeze_table(table.id).unwrap();
+    }
+    let before = now(&f);
+    (f, table, before)
+}
+
 #[tokio::test]
 async fn a_move_cut_short_by_a_panic_stops_the_engine() {
-    for (place, bulk) in [("freeze-appended", false), ("compact-appended", true)] {
-        let f = Fixture::new();
-        let table = f.create_table(1, true).await;
-        insert(&f, 0..300, "one").await;
-        if bulk {
-            f.engine.freeze_table(table.id).unwrap();
-            insert(&f, 300..600, "one").await;
-            f.engine.freeze_table(table.id).unwrap();
-        }
-        let before = now(&f);
+    for (place, merge) in [("freeze-appended", false), ("compact-appended", true)] {
+        let (f, table, before) = about_to_move(merge).await;
         let cut = catch_unwind(AssertUnwindSafe(|| {
             failpoint::panic_at(place);
             f.engine.compact_table(table.id)
@@ -178,16 +184,8 @@ async fn a_move_cut_short_by_a_panic_stops_the_engine() {
 /// What was given up in the unwinding is named by a record that a restart reads.
 #[tokio::test]
 async fn files_of_a_move_that_a_panic_cuts_short_stay() {
-    for (place, bulk) in [("freeze-appended", false), ("compact-appended", true)] {
-        let f = Fixture::new();
-        let table = f.create_table(1, true).await;
-        insert(&f, 0..300, "one").await;
-        if bulk {
-            f.engine.freeze_table(table.id).unwrap();
-            insert(&f, 300..600, "one").await;
-            f.engine.freeze_table(table.id).unwrap();
-        }
-        let before = now(&f);
+    for (place, merge) in [("freeze-appended", false), ("compact-appended", true)] {
+        let (f, table, before) = about_to_move(merge).await;
         let engine = f.engine.clone();
         let cut = catch_unwind(AssertUnwindSafe(|| {
             failpoint::call_at(place, move || {
