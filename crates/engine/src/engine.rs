@@ -183,9 +183,22 @@ impl Engine {
         Owner::new(self.ids.owner.fetch_add(1, Ordering::Relaxed), session)
     }
 
-    /// Takes a lock ([`Locks::acquire`]). Errors tell objects by their names.
-    pub(crate) async fn lock(&self, owner: Owner, object: &Object, mode: Mode, wait: WaitPolicy) -> Result<Acquired> {
-        self.locks.acquire(owner, object, mode, wait).await.map_err(|error| self.in_names(error, object))
+    /// Takes a lock ([`Locks::acquire`]). Errors tell objects by their names. `behind` is told the last version that was
+    /// decided then: whoever had it may have committed without being published yet, and the next snapshot must see it.
+    pub(crate) async fn lock(
+        &self,
+        owner: Owner,
+        object: &Object,
+        mode: Mode,
+        wait: WaitPolicy,
+        behind: &mut Version,
+    ) -> Result<Acquired> {
+        let acquired = self.locks.acquire(owner, object, mode, wait).await;
+        let acquired = acquired.map_err(|error| self.in_names(error, object))?;
+        if acquired != Acquired::Skipped {
+            *behind = self.order.last();
+        }
+        Ok(acquired)
     }
 
     pub(crate) async fn wait_for_end(&self, owner: Owner, of: Owner, wait: WaitPolicy) -> Result<()> {

@@ -323,10 +323,11 @@ impl Txn {
     /// have changed while waiting.
     pub async fn lock_table(&mut self, table: ObjectId, mode: TableLock, wait: WaitPolicy) -> Result<()> {
         let object = Object::Table(table);
-        self.engine.lock(self.owner, &object, Mode::from(mode), wait).await?;
+        let mut behind = self.granted_behind;
+        self.engine.lock(self.owner, &object, Mode::from(mode), wait, &mut behind).await?;
+        // A mode of readers and writers that was free is no reason for the next snapshot to wait for others' syncs.
         if matches!(wait, WaitPolicy::Wait(_)) || mode >= TableLock::Share {
-            // Whoever wrote there, or had it, may have committed without being published yet: the next snapshot sees it.
-            self.granted_behind = self.engine.order.last();
+            self.granted_behind = behind;
         }
         if !self.catalog_edits.is_empty() {
             // So is what they did to the catalog, below this transaction's own edits.

@@ -6,7 +6,7 @@
 //! lock. Of two batches the one that was registered later waits for the other.
 
 use crate::freeze::as_bytes;
-use crate::locks::{Mode, Object};
+use crate::locks::{Acquired, Mode, Object};
 use crate::tablet::{FileEntry, Place, Tablet};
 use crate::txn::{Settled, settled};
 use crate::{Error, Result, RowLock, Txn};
@@ -36,8 +36,7 @@ pub(super) async fn keys_are_new(
             if !txn.engine.locks.holds(txn.owner, &object) {
                 txn.unlooked.insert(object.clone());
             }
-            let acquired = txn.engine.lock(txn.owner, &object, Mode::from(RowLock::Update), txn.wait).await?;
-            txn.granted_behind = txn.engine.order.last();
+            let acquired = lock(txn, &object, Mode::from(RowLock::Update)).await?;
             // Nobody waits here for another who may want this. Whoever takes it from now on meets this batch if there is
             // no row.
             if acquired.is_first() {
@@ -237,20 +236,17 @@ impl Check<'_> {
         let object = Object::row(self.tablet.id, key);
         let mut stale = None;
         loop {
-            let locks = &self.txn.engine.locks;
-            if !locks.holds(self.txn.owner, &object) {
+            if !self.txn.engine.locks.holds(self.txn.owner, &object) {
                 self.txn.unlooked.insert(object.clone());
             }
-            let wanted = Mode::from(RowLock::Update);
-            let acquired = self.txn.engine.lock(self.txn.owner, &object, wanted, self.txn.wait).await?;
-            self.txn.granted_behind = self.txn.engine.order.last();
+            let acquired = lock(self.txn, &object, Mode::from(RowLock::Update)).await?;
             let place = {
                 let _latch = self.tablet.latch.read();
                 self.tablet.find_beside_batches(key, self.txn.id(), &*self.txn.engine.txns)?
             };
             // Whoever takes it from now on meets this batch if there is no row.
             if acquired.is_first() {
-                locks.release(self.txn.owner, &object);
+                self.txn.engine.locks.release(self.txn.owner, &object);
                 self.txn.unlooked.remove(&object);
             }
             match settled(place, self.txn.id(), &self.txn.engine.txns, &mut stale) {
@@ -262,9 +258,13 @@ impl Check<'_> {
         }
     }
 
-    async fn wait_for(&self, other: TxnId) -> Result<()> {
-        self.txn.engine.lock(self.txn.owner, &Object::Txn(other), Mode::ENDED, self.txn.wait).await.map(|_| ())
+    async fn wait_for(&mut self, other: TxnId) -> Result<()> {
+        lock(self.txn, &Object::Txn(other), Mode::ENDED).await.map(|_| ())
     }
+}
+
+async fn lock(txn: &mut Txn, object: &Object, mode: Mode) -> Result<Acquired> {
+    txn.engine.lock(txn.owner, object, mode, txn.wait, &mut txn.granted_behind).await
 }
 
 /// A row that is deleted for good is not live; under REPEATABLE READ it must not be seen either.

@@ -21,7 +21,7 @@ pub struct HotScan {
     /// Where to go on; `None` at the end.
     from: Option<Bound<Key>>,
     rows: Rows,
-    /// `None` before the first batch of vectors.
+    /// `None` before the first batch of vectors of a table that is as committed.
     mirror: Option<Use>,
 }
 
@@ -29,6 +29,9 @@ pub fn parts(shared: &Arc<Shared>, tablet: &Arc<Tablet>, view: &Arc<ReadView>, o
     if tablet.hot.is_empty() {
         return;
     }
+    // Columns that a transaction adds are filled in as it defines them, and its definition may never be anybody else's.
+    let catalog = shared.read.engine.catalog();
+    let committed = catalog.table_of(tablet.id).is_some_and(|table| Arc::ptr_eq(table, &shared.spec.table));
     for stripe in tablet.mirror.stripes(&tablet.hot) {
         let scan = HotScan {
             batches: RowBatches::new(shared, tablet),
@@ -36,7 +39,7 @@ pub fn parts(shared: &Arc<Shared>, tablet: &Arc<Tablet>, view: &Arc<ReadView>, o
             from: Some(stripe.from()),
             stripe,
             rows: Rows::new(),
-            mirror: None,
+            mirror: (!committed).then_some(Use::Nothing),
         };
         out.push(TabletScan { part: Part::Hot(Box::new(scan)) });
     }
@@ -81,12 +84,6 @@ impl HotScan {
         let (batches, stripe) = (&self.batches, &self.stripe);
         self.mirror.get_or_insert_with(|| {
             let (tablet, shared) = (batches.tablet(), batches.shared());
-            // Columns that a transaction adds are filled in as it defines them, and its definition may never be anybody
-            // else's.
-            let catalog = shared.read.engine.catalog();
-            if !catalog.table_of(tablet.id).is_some_and(|table| Arc::ptr_eq(table, &shared.spec.table)) {
-                return Use::Nothing;
-            }
             let (snapshot, now) = (shared.read.at.snapshot, shared.read.engine.os.clock.monotonic());
             tablet.mirror.begin(stripe, &shared.spec.columns, snapshot, now, &tablet.hot)
         })

@@ -296,11 +296,11 @@ impl Txn {
         let locks = &self.engine.locks;
         let mut stale = None;
         let place = loop {
-            let acquired = self.engine.lock(self.owner, object, Mode::from(mode), wait).await?;
+            let behind = &mut self.granted_behind;
+            let acquired = self.engine.lock(self.owner, object, Mode::from(mode), wait, behind).await?;
             if acquired == Acquired::Skipped {
                 break None;
             }
-            self.granted_behind = self.engine.order.last();
             let has_looked = acquired == Acquired::Held && !self.unlooked.contains(object);
             let found = loop {
                 let place = {
@@ -329,7 +329,8 @@ impl Txn {
             if acquired.is_first() {
                 locks.release(self.owner, object);
             }
-            if self.engine.lock(self.owner, &Object::Txn(undecided), Mode::ENDED, wait).await? == Acquired::Skipped {
+            let (ended, behind) = (Object::Txn(undecided), &mut self.granted_behind);
+            if self.engine.lock(self.owner, &ended, Mode::ENDED, wait, behind).await? == Acquired::Skipped {
                 break None;
             }
         };
