@@ -174,6 +174,15 @@ impl DeleteMap {
         own
     }
 
+    /// Takes all marks away that a transaction made one at a time.
+    pub fn unmark_all(&self, txn: TxnId) {
+        let mut inner = self.inner.write();
+        let own = inner.marks.iter().filter(|(_, (stamp, _))| stamp.as_txn() == Some(txn));
+        let own: Vec<u32> = own.map(|(ordinal, _)| *ordinal).collect();
+        own.iter().for_each(|ordinal| inner.take(*ordinal));
+        self.count.fetch_sub(own.len() as u64, Ordering::AcqRel);
+    }
+
     /// Gives a committed transaction's mark its version. False if the row carries no mark of it.
     pub fn restamp(&self, ordinal: u32, txn: TxnId, version: Version) -> bool {
         let mut inner = self.inner.write();

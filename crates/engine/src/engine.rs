@@ -10,6 +10,7 @@ use crate::read::row_cache::{RowCache, RowCacheStats};
 use crate::sequence::{self, Sequences};
 use crate::statistics::StatisticsCache;
 use crate::tablet::{FileEntry, Tablet};
+use crate::txn::Change;
 use crate::validation::Recent;
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, WaitPolicy, recovery};
 use ahash::AHashMap;
@@ -224,6 +225,10 @@ impl Engine {
         let name = match object {
             Object::Table(table) => named(catalog.tables.get(table)),
             Object::Row(tablet, _) => named(catalog.table_of(*tablet)).map(|relation| format!("row in {relation}")),
+            Object::Values(index, _) => {
+                let index = catalog.index_of(*index).map(|(_, index)| &index.entries);
+                named(index).map(|relation| format!("values in {relation}"))
+            }
             Object::Txn(_) | Object::Owner(_) => None,
         };
         name.unwrap_or_else(|| object.to_string())
@@ -259,6 +264,11 @@ impl Engine {
     /// The greatest durable version.
     pub fn published(&self) -> Version {
         self.order.published()
+    }
+
+    /// The greatest version that is decided, durable or not.
+    pub fn decided(&self) -> Version {
+        self.order.last()
     }
 
     pub(crate) fn pin(&self, reason: PinReason, at_least: Version) -> Pin {
@@ -301,8 +311,8 @@ impl Engine {
         all
     }
 
-    /// Makes the tablets that tables name and the engine lacks. Returns their ids.
-    pub(crate) fn make_tablets<'a>(&self, tables: impl IntoIterator<Item = &'a Arc<TableDef>>) -> Vec<TabletId> {
+    /// Makes the tablets that tables name and the engine lacks. Returns them.
+    pub(crate) fn make_tablets<'a>(&self, tables: impl IntoIterator<Item = &'a Arc<TableDef>>) -> Vec<Arc<Tablet>> {
         let named = tables.into_iter().flat_map(|table| table.tablets().map(|id| (id, table.id)));
         let known = self.tablets.load();
         let named: Vec<(TabletId, ObjectId)> = named.filter(|(id, _)| !known.contains_key(id)).collect();
@@ -315,10 +325,10 @@ impl Engine {
             made.clear();
             for (id, table) in &named {
                 tablets.entry(*id).or_insert_with(|| {
-                    made.push(*id);
-                    let tablet = Tablet::new(*id, *table, Vec::new(), Rid(1));
+                    let tablet = Arc::new(Tablet::new(*id, *table, Vec::new(), Rid(1)));
                     tablet.relieved_upto.store(self.published().0, Ordering::Relaxed);
-                    Arc::new(tablet)
+                    made.push(tablet.clone());
+                    tablet
                 });
             }
             tablets
@@ -326,13 +336,14 @@ impl Engine {
         made
     }
 
-    fn take_tablet(&self, id: TabletId) -> Option<Arc<Tablet>> {
+    /// Takes tablets away; gives those that were there.
+    fn take_tablets(&self, gone: &[TabletId]) -> Vec<Arc<Tablet>> {
         let before = self.tablets.rcu(|tablets| {
             let mut tablets = Tablets::clone(tablets);
-            tablets.remove(&id);
+            gone.iter().for_each(|id| drop(tablets.remove(id)));
             tablets
         });
-        before.get(&id).cloned()
+        gone.iter().filter_map(|id| before.get(id).cloned()).collect()
     }
 
     /// A file found no room on the disk: log files kept for reuse are given up.
@@ -343,7 +354,7 @@ impl Engine {
     }
 
     pub(crate) fn forget_tablet(&self, id: TabletId) {
-        self.take_tablet(id);
+        self.take_tablets(&[id]);
     }
 
     /// Makes a catalog the committed one. The caller holds the commit turn.
@@ -353,12 +364,29 @@ impl Engine {
         self.forget_sequences(earlier.sequences.values().map(|sequence| &**sequence), &next);
         self.make_tablets(next.stored_tables());
         let gone = earlier.stored_tables().flat_map(|table| table.tablets()).filter(|id| next.table_of(*id).is_none());
-        for id in gone.collect::<Vec<_>>() {
-            let Some(tablet) = self.take_tablet(id) else { continue };
-            let last_named = self.log.end();
-            for file in &tablet.view().files {
-                self.drop_file(file, last_named);
-            }
+        self.drop_tablets(&gone.collect::<Vec<_>>());
+    }
+
+    /// Of the tablets that a transaction has made, now that it has committed: those that its catalog does not know, because
+    /// it has dropped their tables again, or moved the rows once more.
+    pub(crate) fn drop_passing(&self, changes: &[Change]) {
+        let catalog = self.catalog();
+        let made = changes.iter().filter_map(|change| match change {
+            Change::NewTablet { tablet } => Some(tablet.id),
+            _ => None,
+        });
+        self.drop_tablets(&made.filter(|id| catalog.table_of(*id).is_none()).collect::<Vec<_>>());
+    }
+
+    /// Takes tablets away that no catalog knows any more. Their files stay for those who read them.
+    fn drop_tablets(&self, gone: &[TabletId]) {
+        if gone.is_empty() {
+            return;
+        }
+        let taken = self.take_tablets(gone);
+        let last_named = self.log.end();
+        for tablet in taken {
+            tablet.view().files.iter().for_each(|file| self.drop_file(file, last_named));
         }
     }
 

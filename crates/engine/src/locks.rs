@@ -1,8 +1,8 @@
-//! Locks on tables, rows and transactions: fair queues, one wait graph, deadlock detection.
+//! Locks on tables, rows, values and transactions: fair queues, one wait graph, deadlock detection.
 //!
 //! Every wait in the engine is a wait for a lock held here, so the graph of waits is complete: a row, a
-//! table, or a transaction (held by the transaction itself, asked for by whoever must know how it ends; of one
-//! that has written nothing, the owner stands for it).
+//! table, values that one row may have, or a transaction (held by the transaction itself, asked for by whoever
+//! must know how it ends; of one that has written nothing, the owner stands for it).
 //! Requests of one object are granted in the order they came; a request that the owner already covers, or
 //! an upgrade by a holder, goes ahead of the queue. When a request must wait, the graph is searched for a
 //! cycle through it; the youngest owner in the cycle is refused with a deadlock.
@@ -91,6 +91,8 @@ pub enum Object {
     Table(ObjectId),
     /// The key, which several places of the table keep.
     Row(TabletId, Arc<[u8]>),
+    /// Of a deferrable constraint: by its index, which keeps its id when it gets another tablet.
+    Values(ObjectId, Arc<[u8]>),
     Txn(TxnId),
     /// Held by the owner itself, once somebody waits for its end.
     Owner(Owner),
@@ -118,6 +120,7 @@ impl fmt::Display for Object {
         match self {
             Object::Table(id) => write!(out, "relation {id}"),
             Object::Row(tablet, _) => write!(out, "row in tablet {tablet}"),
+            Object::Values(index, _) => write!(out, "values in relation {index}"),
             Object::Txn(txn) => write!(out, "transaction {txn}"),
             Object::Owner(owner) => write!(out, "transaction of owner {}", owner.number),
         }
@@ -426,7 +429,7 @@ impl Locks {
             }
             for object in held.objects.split_off(from) {
                 match object {
-                    Object::Table(_) | Object::Row(..) => table.give_back(owner, &object),
+                    Object::Table(_) | Object::Row(..) | Object::Values(..) => table.give_back(owner, &object),
                     Object::Txn(_) | Object::Owner(_) => kept.push(object),
                 }
             }

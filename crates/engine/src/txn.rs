@@ -140,6 +140,8 @@ pub struct Txn {
     last_inserted: Option<(TabletId, Key)>,
     /// Marks of the running statement that more may be added to: where in `writes`, by file.
     marking: HashMap<FileId, usize>,
+    /// Where marks are left that could not be taken back with their statement.
+    left: Vec<Arc<Tablet>>,
     /// Of a serializable one.
     running: Option<Running>,
     /// It writes entries that nobody can have read: its changes are not noted for validation.
@@ -180,6 +182,7 @@ impl Txn {
             consequences: Default::default(),
             last_inserted: None,
             marking: HashMap::new(),
+            left: Vec::new(),
             running,
             unread: false,
         }
@@ -313,6 +316,11 @@ impl Txn {
         self.writes.len() > SHORT_MAX || self.engine.locks.held_by(self.owner) > SHORT_MAX || looks_long()
     }
 
+    /// The greatest version of others that it was told of: an error may rest on it.
+    pub fn told(&self) -> Version {
+        self.met
+    }
+
     /// What later transactions of the session must see: the greatest version that this one has met, or behind which it
     /// was granted a lock.
     pub fn met(&self) -> Version {
@@ -422,8 +430,18 @@ impl Txn {
         Ok(())
     }
 
-    /// Undoes everything since the position, which stays usable. Locks taken since are kept.
+    /// An error if something that was taken back is partly there still.
+    pub(crate) fn is_whole(&self) -> Result<()> {
+        match self.left.first() {
+            None => Ok(()),
+            Some(tablet) => Err(Error::Corrupt(format!("tablet {}: a change cannot be taken back alone", tablet.id))),
+        }
+    }
+
+    /// Undoes everything since the position, which stays usable. Locks taken since are kept. Behind an error nothing but
+    /// a whole rollback is left.
     pub fn undo_to(&mut self, position: Position) -> Result<()> {
+        self.is_whole()?;
         self.consequences.clear();
         self.marking.clear();
         let Some(id) = self.id else { return Ok(()) };
@@ -437,7 +455,8 @@ impl Txn {
         self.note_undone(&undone);
         let engine = self.engine.clone();
         let _whole = engine.whole("rollback to a savepoint");
-        self.engine.undo(id, undone);
+        self.left.extend(self.engine.undo(id, undone));
+        self.is_whole()?;
         if self.catalog_edits.len() > position.catalog_edits {
             let undone = self.catalog_edits.split_off(position.catalog_edits);
             self.edits_over.truncate(position.catalog_edits);
@@ -450,7 +469,8 @@ impl Txn {
         Ok(())
     }
 
-    /// That keys of a batch were free was seen, and nothing but its files has kept them so.
+    /// That keys of a batch were free was seen, and nothing but its files has kept them so, unless it was to a tablet that
+    /// is undone, too.
     fn note_undone(&self, undone: &[Change]) {
         let Some(running) = &self.running else { return };
         for change in undone {
@@ -461,6 +481,12 @@ impl Txn {
                 // The least key behind the greatest.
                 to.push(0);
                 running.reads.note_range(tablet.id, KeyRange { from, to: Some(to) });
+            }
+        }
+        // What was read of a tablet that goes with its making was nobody's but the transaction's own.
+        for change in undone {
+            if let Change::NewTablet { tablet } = change {
+                running.reads.forget(tablet.id);
             }
         }
     }
@@ -484,7 +510,8 @@ impl Txn {
     fn undo_all(&mut self) {
         if let Some(id) = self.id {
             let undone = self.writes.split_off(0);
-            self.engine.undo(id, undone);
+            self.left.extend(self.engine.undo(id, undone));
+            self.left.drain(..).for_each(|tablet| self.engine.unmark_all(id, &tablet));
             // Without this record replay finds no commit and drops the rows all the same: it only frees
             // replay's memory earlier, so a log that cannot take it does no harm.
             if self.operations > 0 {

@@ -41,7 +41,9 @@ use crate::error::{Result, SqlError};
 use crate::notify::{Arrival, Pending};
 use crate::plans::Known;
 use crate::row::Scratch;
-use crate::settings::Settings;
+use crate::settings::{Settings, is_identity};
+use crate::statement::set;
+use crate::syntax::SetValue;
 use crate::system::{AskedSetting, SessionInfo};
 use basalt_engine::RollingSnapshot;
 use basalt_engine::privilege::{self, AclKey, ObjectClass};
@@ -101,7 +103,7 @@ pub struct Session {
     pub(crate) superuser: bool,
     /// Who logged in.
     pub(crate) login: Arc<basalt_engine::Role>,
-    /// Who the session is and was, as they were then, the latest last.
+    /// Who has logged in, the session's role and the current one, as they were looked up last: those that are there.
     roles: Vec<Arc<basalt_engine::Role>>,
     /// The catalog in which they were looked up last.
     followed: Option<Arc<basalt_engine::Catalog>>,
@@ -124,6 +126,8 @@ pub struct Session {
     pub(crate) bind_warnings: crate::bind::Warnings,
     /// The greatest version that this session has met.
     pub(crate) version: Version,
+    /// The greatest version that an error rests on which its client has not been told yet.
+    pub(crate) answers: Version,
     pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) deadline: Deadline,
     /// The statement reads at a snapshot of its transaction.
@@ -183,10 +187,11 @@ impl Session {
         crate::statement::role::settings_of(&catalog, role.id, database.id, &mut settings);
         settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });
         settings.set_base("session_authorization", &role.name);
-        for (name, value) in &params.options {
-            settings
-                .set_startup(name, value, role.superuser)
-                .map_err(|error| SqlError { severity: crate::error::Severity::Fatal, ..error })?;
+        let fatal = |error: SqlError| SqlError { severity: crate::error::Severity::Fatal, ..error };
+        let (identity, options): (Vec<_>, Vec<_>) =
+            params.options.iter().partition(|(name, _)| is_identity(&Settings::name_of(name)));
+        for (name, value) in options {
+            settings.set_startup(name, value, role.superuser).map_err(fatal)?;
         }
         let of_role = db.sessions().iter().filter(|other| other.user == role.name).count();
         let limit = usize::try_from(role.connections_max).unwrap_or(usize::MAX);
@@ -213,14 +218,14 @@ impl Session {
             info.lock().pid = pid;
             SessionEntry { interrupt: interrupt.clone(), secret, info: info.clone() }
         })?;
-        Ok(Session {
+        let mut session = Session {
             db: db.clone(),
             pid,
             secret,
             user: role.name.clone(),
             session_user: role.name.clone(),
             superuser: role.superuser,
-            roles: vec![role.clone()],
+            roles: vec![role.clone(); 3],
             followed: None,
             identity: 0,
             around: Mutex::default(),
@@ -237,6 +242,7 @@ impl Session {
             notices: Vec::new(),
             bind_warnings: Arc::default(),
             version: Version::ZERO,
+            answers: Version::ZERO,
             interrupt,
             deadline: Deadline::default(),
             reads: false,
@@ -257,19 +263,20 @@ impl Session {
             text_hasher: ahash::RandomState::new(),
             recent: Vec::new(),
             parsed: Vec::new(),
-        })
+        };
+        for (name, value) in identity {
+            let value = SetValue::Items(vec![value.clone()]);
+            set::set(&mut session, name, &value, false).map_err(fatal)?;
+        }
+        Ok(session)
     }
 
     pub fn database(&self) -> &Arc<Database> {
         &self.db
     }
 
-    pub(crate) fn login_user(&self) -> &str {
-        &self.login.name
-    }
-
-    pub(crate) fn login_superuser(&self) -> bool {
-        self.login.superuser
+    pub(crate) fn login(&self) -> &basalt_engine::Role {
+        &self.login
     }
 
     /// Process id and secret, for CancelRequest.
@@ -297,8 +304,11 @@ impl Session {
         self.reported_of = self.settings.effective().clone();
         let now = self.settings.reported();
         let changed = now.iter().zip(&self.reported).filter(|(now, before)| now != before);
-        let changes = changed.map(|((name, value), _)| (name.to_string(), value.clone())).collect();
+        let changes: Vec<_> = changed.map(|((name, value), _)| (name.to_string(), value.clone())).collect();
         self.reported = now;
+        if let Some((_, name)) = changes.iter().find(|(name, _)| name == "application_name") {
+            self.info.lock().application_name = name.clone();
+        }
         changes
     }
 
@@ -336,6 +346,19 @@ impl Session {
         self.end_implicit().await.inspect_err(|error| self.commit_failed(error))
     }
 
+    /// Waits until no power cut undoes what the errors rest on that the client is to be told now (a key that is taken, a
+    /// row that has changed).
+    pub async fn settle_answers(&mut self) {
+        let answers = std::mem::take(&mut self.answers);
+        if answers > Version::ZERO
+            && self.settings.effective().synchronous_commit
+            && let Err(error) = self.db.engine().wait_published(answers).await
+        {
+            // The log has failed: the client hears of that next.
+            tracing::warn!(%error, "an error is told that rests on a commit which is not durable");
+        }
+    }
+
     /// How long the client may now be silent, and what it is told after that
     /// (`idle_session_timeout`, `idle_in_transaction_session_timeout`).
     pub fn idle_timeout(&self) -> Option<IdleLimit> {
@@ -344,7 +367,9 @@ impl Session {
             Scope::None => {
                 (effective.idle_session_timeout?, "57P05", "terminating connection due to idle-session timeout")
             }
-            _ => (
+            // Its Sync is still to come: such a client is not idle.
+            Scope::Implicit => return None,
+            Scope::Explicit => (
                 effective.idle_in_transaction_timeout?,
                 "25P03",
                 "terminating connection due to idle-in-transaction timeout",

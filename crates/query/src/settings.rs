@@ -12,6 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::syntax::Isolation;
 use basalt_expr::context::{ByteaOutput, DateFormat, DateOrder, IntervalStyle};
 use basalt_expr::datetime::TimeZone;
+use basalt_types::ObjectId;
 use definitions::{Context, DEFINITIONS, Definition, Kind};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -29,8 +30,20 @@ struct Overrides {
     local: Values,
 }
 
-/// Who the session is: not among the settings that RESET ALL goes back on.
+/// Who the session is: not among the settings that RESET ALL goes back on, and no value that is set as others are
+/// (`statement::set::set_user`).
 const IDENTITY: [&str; 2] = ["session_authorization", "role"];
+/// The ids of those roles, beside their names, which may become others'. No client can give a setting such a name.
+const IDENTITY_IDS: [&str; 2] = ["session_authorization id", "role id"];
+
+/// Of a name as [`Settings::name_of`] gives it.
+pub(crate) fn is_identity(name: &str) -> bool {
+    IDENTITY.contains(&name)
+}
+
+fn is_of_identity(key: &str) -> bool {
+    is_identity(key) || IDENTITY_IDS.contains(&key)
+}
 
 /// Values as other parts of the crate use them.
 #[derive(Clone, Debug)]
@@ -123,7 +136,7 @@ fn unknown(name: &str) -> SqlError {
 pub fn check_system_value(name: &str, text: &str) -> Result<(String, String)> {
     let (key, definition) = key_of(name)?;
     match definition {
-        Some(definition) if definition.context == Context::Internal => {
+        Some(definition) if definition.context == Context::Internal || is_identity(&key) => {
             Err(SqlError::new("55P02", format!("parameter \"{key}\" cannot be changed")))
         }
         Some(definition) => Ok((key, value::canonical(definition, text)?)),
@@ -223,9 +236,19 @@ impl Settings {
         key_of(name).map_or_else(|_| name.to_string(), |(key, _)| key)
     }
 
+    /// 0A000 for who the session is, where other values may be given.
+    pub(crate) fn refuse_identity(key: &str) -> Result<()> {
+        match is_identity(key) {
+            false => Ok(()),
+            true => Err(SqlError::not_supported(format!("parameter \"{key}\" cannot be set here"))
+                .with_hint("Use SET ROLE or SET SESSION AUTHORIZATION.")),
+        }
+    }
+
     fn check(&self, name: &str, text: &str, superuser: bool) -> Result<(String, String)> {
         let (key, definition) = key_of(name)?;
         let Some(definition) = definition else { return Ok((key, text.to_string())) };
+        Settings::refuse_identity(&key)?;
         match definition.context {
             Context::User => {}
             Context::Superuser if superuser => {}
@@ -304,10 +327,19 @@ impl Settings {
         self.refresh();
     }
 
-    /// What [`Settings::set_unchecked`] gave.
-    pub(crate) fn unchecked(&self, key: &str) -> Option<&str> {
-        let value = self.overrides.local.get(key).or_else(|| self.overrides.session.get(key));
-        value.map(String::as_str).filter(|value| !value.is_empty())
+    /// Who the session shall be from now on; `None` ends it. Nobody's id is 0.
+    pub(crate) fn set_identity(&mut self, key: &str, role: Option<(&str, ObjectId)>, local: bool) {
+        self.set_unchecked(key, role.map(|(name, _)| name), local);
+        let id = role.map(|(_, id)| id.0.to_string());
+        self.set_unchecked(&format!("{key} id"), id.as_deref(), local);
+    }
+
+    /// What [`Settings::set_identity`] gave.
+    pub(crate) fn identity(&self, key: &str) -> Option<(&str, ObjectId)> {
+        let id_key = format!("{key} id");
+        let value = |key: &str| self.overrides.local.get(key).or_else(|| self.overrides.session.get(key));
+        let id = value(&id_key)?.parse().ok().filter(|id| *id != 0)?;
+        Some((value(key)?, ObjectId(id)))
     }
 
     /// A value that comes with a role or a database, which SET and the startup packet go before.
@@ -346,7 +378,7 @@ impl Settings {
 
     /// RESET ALL, which leaves it at who the session is.
     pub fn reset_all(&mut self) {
-        let is_kept = |key: &String| IDENTITY.contains(&key.as_str());
+        let is_kept = |key: &String| is_of_identity(key);
         let overrides = Arc::make_mut(&mut self.overrides);
         overrides.session.retain(|key, _| is_kept(key));
         overrides.local.retain(|key, _| is_kept(key));
@@ -373,8 +405,7 @@ impl Settings {
         if changes {
             let overrides = Arc::make_mut(&mut self.overrides);
             let ended = std::mem::take(&mut overrides.local);
-            let custom =
-                ended.into_keys().filter(|key| definitions::find(key).is_none() && !IDENTITY.contains(&key.as_str()));
+            let custom = ended.into_keys().filter(|key| definitions::find(key).is_none() && !is_of_identity(key));
             let custom: Vec<String> = custom.filter(|key| !self.overrides.session.contains_key(key)).collect();
             if !custom.is_empty() {
                 // A custom setting that was given once stays, without a value.
@@ -405,7 +436,7 @@ impl Settings {
         let mut rows: Vec<SettingRow> =
             DEFINITIONS.iter().filter(|found| self.may_see(found.name)).map(|found| self.row(found)).collect();
         let custom = self.overrides.session.iter().chain(&self.overrides.local).chain(self.base.iter());
-        let custom = custom.filter(|(name, _)| definitions::find(name).is_none() && !IDENTITY.contains(&name.as_str()));
+        let custom = custom.filter(|(name, _)| definitions::find(name).is_none() && !is_of_identity(name));
         let custom: BTreeMap<&String, &String> = custom.collect::<Vec<_>>().into_iter().rev().collect();
         for (name, setting) in custom {
             rows.push(SettingRow {

@@ -6,7 +6,7 @@ use crate::notify::Pending;
 use crate::session::sequences::SequenceUse;
 use crate::settings::Settings;
 use crate::syntax::Isolation;
-use basalt_engine::{Catalog, Engine};
+use basalt_engine::{Catalog, Engine, Role};
 use basalt_expr::EvalContext;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -22,6 +22,8 @@ pub struct SystemContext {
     pub db: Arc<Database>,
     pub user: String,
     pub session_user: String,
+    /// Who has logged in.
+    pub login: Arc<Role>,
     pub database: String,
     /// Schemas searched for unqualified names, in order: those that exist, `"$user"` replaced.
     pub search_path: Vec<String>,

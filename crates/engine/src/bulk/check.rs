@@ -27,6 +27,15 @@ pub(super) async fn keys_are_new(
     tablet: &Arc<Tablet>,
     files: &[Arc<FileEntry>],
 ) -> Result<()> {
+    let looked = look_for_keys(txn, table, tablet, files).await;
+    // Most of it without locks: what was found, or found deleted, may not be published yet, and the next snapshot has to
+    // see it. Behind a turn, all is decided that was seen to be.
+    let last = txn.engine.order.take_turn().last();
+    txn.note_met(last);
+    looked
+}
+
+async fn look_for_keys(txn: &mut Txn, table: &TableDef, tablet: &Arc<Tablet>, files: &[Arc<FileEntry>]) -> Result<()> {
     let began = txn.engine.published();
     let duplicate = |key: &[u8]| Error::DuplicateKey { table: table.id, key: Key::from(key) };
     for key in txn.engine.locks.foreign_row_locks(txn.owner, tablet.id) {

@@ -63,7 +63,7 @@ impl Mode {
     /// A transaction's lock on itself excludes whoever waits for its end.
     fn names_on(self, object: &Object) -> Vec<&'static str> {
         match object {
-            Object::Table(_) | Object::Row(..) => self.names().collect(),
+            Object::Table(_) | Object::Row(..) | Object::Values(..) => self.names().collect(),
             Object::Txn(_) | Object::Owner(_) if self == Mode::RUNNING => vec!["ExclusiveLock"],
             Object::Txn(_) | Object::Owner(_) => vec!["ShareLock"],
         }
@@ -71,7 +71,7 @@ impl Mode {
 }
 
 impl Locks {
-    /// What is held, but rows that nobody waits for, and what is waited for. Not of one moment: others take and release
+    /// What is held, but rows and values that nobody waits for, and what is waited for. Not of one moment: others take and release
     /// locks during the call.
     pub fn report(&self) -> Vec<LockReport> {
         let (mut reports, owners, contended) = {
@@ -87,7 +87,8 @@ impl Locks {
         };
         for owner in owners {
             self.each_chunk(owner, |table, chunk| {
-                for object in chunk.iter().filter(|held| !matches!(held, Object::Row(..)) || contended.contains(held)) {
+                let is_one_of_many = |held: &Object| matches!(held, Object::Row(..) | Object::Values(..));
+                for object in chunk.iter().filter(|held| !is_one_of_many(held) || contended.contains(held)) {
                     let holders = table.entries.get(object).map_or(&[][..], |entry| &entry.holders);
                     let held = holders.iter().find(|(holder, _)| *holder == owner);
                     reports.extend(held.into_iter().flat_map(|(_, mode)| of_one(owner, object, *mode, true)));

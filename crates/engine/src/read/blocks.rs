@@ -4,7 +4,7 @@
 //! for, and of a column asked for at some rows only those.
 
 use super::cold_scan::ColdScan;
-use super::{Part, TabletScan};
+use super::{Part, Shared, TabletScan};
 use crate::Result;
 use arrow_array::Array;
 use arrow_buffer::BooleanBuffer;
@@ -135,23 +135,36 @@ impl Block<'_> {
 }
 
 impl TabletScan {
-    /// The next rows, `None` at the end. Of scans without identity.
-    pub fn next_block(&mut self) -> Result<Option<Block<'_>>> {
-        let shared = match &self.part {
+    fn shared(&self) -> &Shared {
+        match &self.part {
             Part::Cold(scan) => scan.shared(),
             Part::RowFile(scan) => scan.shared(),
             Part::Hot(scan) => scan.shared(),
-        };
-        debug_assert!(!shared.spec.with_identity, "blocks have no identity");
-        shared.read.check_age()?;
+        }
+    }
+
+    /// The next rows, `None` at the end. Of scans without identity.
+    pub fn next_block(&mut self) -> Result<Option<Block<'_>>> {
+        debug_assert!(!self.shared().spec.with_identity, "blocks have no identity");
+        // Whoever reads asks afterwards: what was before may have gone meanwhile.
         let decoded = match &mut self.part {
             Part::Cold(scan) => {
-                let Some((rows, visible)) = scan.next_page()? else { return Ok(None) };
+                let page = scan.next_page();
+                scan.shared().read.check_age()?;
+                let Some((rows, visible)) = page? else { return Ok(None) };
                 let told = scan.told().cloned();
                 return Ok(Some(Block { rows: rows.len(), visible, told, source: Source::Page(scan, rows) }));
             }
-            Part::RowFile(scan) => scan.next_vectors()?,
-            Part::Hot(scan) => scan.next_vectors()?,
+            Part::RowFile(scan) => {
+                let vectors = scan.next_vectors();
+                scan.shared().read.check_age()?;
+                vectors?
+            }
+            Part::Hot(scan) => {
+                let vectors = scan.next_vectors();
+                scan.shared().read.check_age()?;
+                vectors?
+            }
         };
         Ok(decoded.map(|(rows, vectors)| Block { rows, visible: None, told: None, source: Source::Decoded(vectors) }))
     }

@@ -252,9 +252,8 @@ async fn files_that_a_panic_leaves_are_collected() {
     assert_eq!(now(&f).len(), 600);
 }
 
-/// What it deleted stays deleted, though one of its marks still says whose it is.
-#[tokio::test]
-async fn a_commit_whose_mark_cannot_be_looked_for_stays_one() {
+/// A table of 600 rows, of which `mark` deletes one, in a file that a merge has written since.
+async fn mark_carried_on<T>(mark: impl AsyncFnOnce(&Fixture, &mut Txn) -> T) -> (Fixture, Arc<TableDef>, Txn, T) {
     let f = Fixture::new();
     let table = f.create_table(1, true).await;
     for first in [0, 300] {
@@ -262,8 +261,13 @@ async fn a_commit_whose_mark_cannot_be_looked_for_stays_one() {
         f.engine.freeze_table(table.id).unwrap();
     }
     let mut txn = f.begin();
-    delete(&f, &mut txn, 5).await;
+    let marked = mark(&f, &mut txn).await;
     f.engine.compact_table(table.id).unwrap();
+    (f, table, txn, marked)
+}
+
+/// Does `work` while no file can be read.
+async fn without_files<T>(f: &Fixture, table: &Arc<TableDef>, work: impl AsyncFnOnce() -> T) -> T {
     let (dir, fs) = (f.dir.path().join("files"), f.engine.os().fs.clone());
     let found = fs.list(&dir).unwrap().into_iter().map(|entry| dir.join(entry.name));
     let files: Vec<_> = found.map(|path| (fs.read(&path).unwrap(), path)).collect();
@@ -271,12 +275,58 @@ async fn a_commit_whose_mark_cannot_be_looked_for_stays_one() {
     for (_, path) in &files {
         open(path).set_len(0).unwrap();
     }
-    txn.commit().await.unwrap();
-    let read = scan(&f.engine.read(Version::ZERO), &table).and_then(|mut parts| parts[0].next_batch());
+    let done = work().await;
+    let read = scan(&f.engine.read(Version::ZERO), table).and_then(|mut parts| parts[0].next_batch());
     assert!(read.is_err(), "files cannot be read");
     for (bytes, path) in files {
         open(&path).write_at(&bytes, 0).unwrap();
     }
+    done
+}
+
+/// All rows are there, and one that was marked before is deleted once.
+async fn all_are_left(f: Fixture, table: &TableDef) {
+    assert_eq!(now(&f).len(), 600);
+    let mut txn = f.begin();
+    delete(&f, &mut txn, 5).await;
+    txn.commit().await.unwrap();
+    insert(&f, 5..6, "again").await;
+    let left = now(&f);
+    assert_eq!(left.len(), 600);
+    f.engine.compact_table(table.id).unwrap();
+    f.engine.checkpoint().unwrap();
+    let f = f.reopen();
+    assert_rows(&now(&f), &left);
+}
+
+#[tokio::test]
+async fn a_rollback_whose_mark_cannot_be_looked_for_leaves_none() {
+    let (f, table, txn, ()) = mark_carried_on(async |f, txn| delete(f, txn, 5).await).await;
+    without_files(&f, &table, async || txn.rollback()).await;
+    all_are_left(f, &table).await;
+}
+
+#[tokio::test]
+async fn a_rollback_to_a_savepoint_whose_mark_cannot_be_looked_for_leaves_a_whole_one() {
+    let (f, table, mut txn, savepoint) = mark_carried_on(async |f, txn| {
+        delete(f, txn, 7).await;
+        let savepoint = txn.savepoint();
+        delete(f, txn, 5).await;
+        savepoint
+    })
+    .await;
+    let back = without_files(&f, &table, async || txn.rollback_to(savepoint)).await;
+    assert!(back.is_err(), "{back:?}");
+    assert!(txn.rollback_to(savepoint).is_err());
+    assert!(txn.commit().await.is_err());
+    all_are_left(f, &table).await;
+}
+
+/// What it deleted stays deleted, though one of its marks still says whose it is.
+#[tokio::test]
+async fn a_commit_whose_mark_cannot_be_looked_for_stays_one() {
+    let (f, table, txn, ()) = mark_carried_on(async |f, txn| delete(f, txn, 5).await).await;
+    without_files(&f, &table, async || txn.commit().await.unwrap()).await;
     let left = now(&f);
     assert_eq!((left.len(), left.get(&5)), (599, None));
     f.engine.compact_table(table.id).unwrap();

@@ -327,6 +327,50 @@ async fn an_edit_does_not_bring_tablets_of_dropped_tables_back() {
     assert_eq!(f.engine.catalog().settings["a"], "two");
 }
 
+/// The same table, empty, in tablets of its own.
+fn truncated(f: &Fixture, table: &TableDef) -> Arc<TableDef> {
+    let mut table = table.clone();
+    for tablet in table.partitions.iter_mut().flat_map(|partition| &mut partition.tablets) {
+        *tablet = f.engine.next_tablet_id();
+    }
+    Arc::new(table)
+}
+
+#[tokio::test]
+async fn tablets_that_come_and_go_in_one_transaction_leave_nothing() {
+    let f = Fixture::new();
+    let table = f.create_table(2, true).await;
+    let before = f.engine.stats();
+    let mut txn = f.begin();
+    for first in [0, 1000] {
+        let table = truncated(&f, &table);
+        txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).unwrap();
+        txn.next_statement();
+        assert_eq!(txn.insert(&table, &row(first, "alone")).await.unwrap(), Inserted::Done);
+        let mut bulk = txn.bulk_insert(&table).unwrap();
+        bulk.push(&columns(first + 1..first + 500, "batch")).await.unwrap();
+        bulk.finish().await.unwrap();
+    }
+    txn.commit().await.unwrap();
+    let stats = f.engine.stats();
+    assert_eq!((stats.tablets, stats.hot_rows + stats.cold_rows), (before.tablets, 500));
+    assert!(now(&f).keys().copied().eq(1000..1500));
+
+    let mut txn = f.begin();
+    let emptied = truncated(&f, &f.table());
+    txn.edit_catalog(vec![CatalogEdit::PutTable(emptied.clone())]).unwrap();
+    txn.next_statement();
+    assert_eq!(txn.insert(&emptied, &row(1, "gone")).await.unwrap(), Inserted::Done);
+    txn.edit_catalog(vec![CatalogEdit::DropTable(table.id)]).unwrap();
+    txn.commit().await.unwrap();
+    let stats = f.engine.stats();
+    assert_eq!((stats.tablets, stats.hot_bytes, stats.files), (before.tablets - 2, 0, 0));
+    let f = f.reopen();
+    assert_eq!(f.engine.stats().tablets, before.tablets - 2);
+    f.engine.shutdown().unwrap();
+    f.assert_sound();
+}
+
 #[tokio::test]
 async fn a_batch_of_wide_rows_goes_to_files_before_it_fills_memory() {
     for ascending in [true, false] {

@@ -42,6 +42,7 @@ impl Txn {
     /// Everything of commit but the wait. `None`: there was nothing to commit.
     pub(super) fn decide(&mut self, keep: Keep) -> Result<Option<(Version, Lsn)>> {
         let Some(id) = self.id else { return Ok(None) };
+        self.is_whole()?;
         let edits = self.edits();
         if self.operations == 0 && edits.is_empty() {
             return Ok(None);
@@ -78,6 +79,9 @@ impl Txn {
         let changes = self.writes.split_off(0);
         let restamped = engine.restamp(id, version, &changes);
         engine.order.settle(version);
+        if !edits.catalog.is_empty() {
+            engine.drop_passing(&changes);
+        }
         match keep {
             Keep::Nothing => engine.locks.release_all(self.owner),
             Keep::Tables => engine.locks.release_all_but_tables(self.owner),
@@ -134,7 +138,7 @@ impl Engine {
     }
 
     /// Waits until a version that somebody has met is durable.
-    pub(crate) async fn wait_published(&self, version: Version) -> Result<()> {
+    pub async fn wait_published(&self, version: Version) -> Result<()> {
         if version <= self.order.published() {
             return Ok(());
         }

@@ -6,10 +6,10 @@
 
 use super::{Inserted, Txn};
 use crate::index::RowEntry;
-use crate::locks::Object;
+use crate::locks::{Mode, Object};
 use crate::tablet::{Place, Tablet};
 use crate::{CurrentRow, Error, ReadContext, Result, RowLock, WaitPolicy};
-use basalt_types::schema::{Entry, IndexDef, prefix_key};
+use basalt_types::schema::{Entry, IndexDef};
 use basalt_types::{Datum, Key, ObjectId, TableDef, TabletId};
 use std::sync::Arc;
 
@@ -256,9 +256,8 @@ impl Txn {
     /// Whether at most one row has these values in the index of a deferrable constraint, once everybody who is
     /// changing such a row has ended. Whoever checks the same values after this waits for this transaction.
     pub async fn is_unique(&mut self, table: &Arc<TableDef>, index: &IndexDef, values: &[u8]) -> Result<bool> {
-        let tablet = self.tablet(index.tablet())?;
-        // No entry has this key: those of a deferrable constraint end with their row's.
-        self.lock_settled(&tablet, &prefix_key(values, true), RowLock::Update, self.wait).await?;
+        let (object, behind) = (Object::Values(index.id, values.into()), &mut self.granted_behind);
+        self.engine.lock(self.owner, &object, Mode::from(RowLock::Update), self.wait, behind).await?;
         let rows = self.latest().rows_by_entry(index, values)?;
         if rows.len() <= 1 {
             return Ok(true);
@@ -266,6 +265,11 @@ impl Txn {
         for (tablet, key) in rows {
             self.lock_row(table, tablet, &key, RowLock::KeyShare, self.wait).await?;
         }
+        Ok(self.latest().rows_by_entry(index, values)?.len() <= 1)
+    }
+
+    /// The same where nobody else writes to the table until this transaction ends.
+    pub fn is_unique_alone(&mut self, index: &IndexDef, values: &[u8]) -> Result<bool> {
         Ok(self.latest().rows_by_entry(index, values)?.len() <= 1)
     }
 

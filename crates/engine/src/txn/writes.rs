@@ -5,7 +5,7 @@ use crate::record::FileEdit;
 use crate::tablet::{FileEntry, Tablet};
 use basalt_hot::Spot;
 use basalt_meta::FileStamps;
-use basalt_types::{FileId, Key, Lsn, ObjectId, Rid, TabletId, TxnId, Version};
+use basalt_types::{FileId, Key, Lsn, ObjectId, Rid, TxnId, Version};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) enum Change {
     /// A file of a bulk change set, listed but undecided, after so many logged row operations.
     File { tablet: Arc<Tablet>, file: Arc<FileEntry>, next_rid: Rid, operations: u64 },
     /// A tablet that this transaction's catalog edit made.
-    NewTablet { tablet: TabletId },
+    NewTablet { tablet: Arc<Tablet> },
 }
 
 #[derive(Default)]
@@ -40,15 +40,15 @@ impl WriteSet {
         &self.changes
     }
 
-    /// Whether rows of one of these tables are among them.
+    /// Whether rows of one of these tables are among them, or places for such.
     pub fn reach(&self, tables: &[ObjectId]) -> bool {
         self.changes.iter().any(|change| match change {
             Change::Hot { tablet, .. }
             | Change::Mark { tablet, .. }
             | Change::Marks { tablet, .. }
             | Change::Forward { tablet, .. }
-            | Change::File { tablet, .. } => tables.contains(&tablet.table),
-            Change::NewTablet { .. } => false,
+            | Change::File { tablet, .. }
+            | Change::NewTablet { tablet } => tables.contains(&tablet.table),
         })
     }
 
@@ -93,10 +93,12 @@ impl WriteSet {
 }
 
 impl Engine {
-    /// Takes changes back, newest first. Cannot fail: what it needs is in memory, except for finding a
-    /// mark that a compaction carried; if a file cannot be read for that, the tablet's data is damaged and
-    /// the mark stays, which hides a row until the next start replays without it.
-    pub(crate) fn undo(&self, txn: TxnId, changes: Vec<Change>) {
+    /// Takes changes back, newest first. What it needs is in memory, except for finding a mark that a compaction has
+    /// carried on: gives the tablets in which one was left because a file could not be read for that. Such a transaction
+    /// has to be taken back whole ([`Engine::unmark_all`]).
+    #[must_use]
+    pub(crate) fn undo(&self, txn: TxnId, changes: Vec<Change>) -> Vec<Arc<Tablet>> {
+        let mut left = Vec::new();
         for change in changes.into_iter().rev() {
             match change {
                 Change::Hot { tablet, key, .. } => {
@@ -114,7 +116,10 @@ impl Engine {
                             file.deletes.unmark(ordinal, txn);
                         }
                         Ok(None) => tracing::error!(%txn, ?key, tablet = %tablet.id, "a mark to undo is gone"),
-                        Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot undo a mark"),
+                        Err(error) => {
+                            tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot look for a mark to undo");
+                            left.push(tablet.clone());
+                        }
                     }
                 }
                 Change::Marks { tablet, file, ordinals, .. } => {
@@ -128,9 +133,16 @@ impl Engine {
                     self.drop_file(&file, Lsn(0));
                 }
                 Change::Forward { tablet, key } => tablet.settle_forward(&key, txn, None),
-                Change::NewTablet { tablet } => self.forget_tablet(tablet),
+                Change::NewTablet { tablet } => self.forget_tablet(tablet.id),
             }
         }
+        left
+    }
+
+    /// Takes away all that is left of a transaction's marks in a tablet.
+    pub(crate) fn unmark_all(&self, txn: TxnId, tablet: &Tablet) {
+        let _latch = tablet.latch.read();
+        tablet.view().files.iter().for_each(|file| file.deletes.unmark_all(txn));
     }
 
     fn unlist(&self, tablet: &Tablet, id: FileId) {

@@ -61,6 +61,11 @@ impl ReadSet {
         }
     }
 
+    /// A tablet that is no more, and that nobody else has known.
+    pub(crate) fn forget(&self, tablet: TabletId) {
+        self.tablets.lock().remove(&tablet);
+    }
+
     /// All of a table counts as read.
     pub(crate) fn note_all(&self, table: &TableDef) {
         for tablet in table.tablets() {

@@ -64,6 +64,7 @@ fn push_engine_lock(
         LockObject::Table(table) => catalog.tables.get(table),
         // Of an index's entry, the index.
         LockObject::Row(tablet, _) => catalog.table_of(*tablet),
+        LockObject::Values(index, _) => catalog.index_of(*index).map(|(_, index)| &index.entries),
         LockObject::Txn(_) | LockObject::Owner(_) => None,
     };
     let relation = table.map(|table| table.id);
@@ -95,7 +96,7 @@ fn push_engine_lock(
 fn kind_of(object: &LockObject) -> &'static str {
     match object {
         LockObject::Table(_) => "relation",
-        LockObject::Row(..) => "tuple",
+        LockObject::Row(..) | LockObject::Values(..) => "tuple",
         LockObject::Txn(_) => "transactionid",
         LockObject::Owner(_) => "virtualxid",
     }

@@ -74,6 +74,7 @@ fn system(dir: &tempfile::TempDir) -> SystemContext {
     let db = Database::new(engine.clone(), os, DatabaseConfig::new(dir.path().join("tmp"))).expect("starts");
     let edits = [CatalogEdit::PutTable(Arc::new(orders())), CatalogEdit::PutView(view())];
     SystemContext {
+        login: engine.catalog().role_named("basalt").expect("made with the directory").clone(),
         catalog: Arc::new(engine.catalog().apply(&edits).expect("applies")),
         engine,
         db,

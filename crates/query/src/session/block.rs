@@ -249,7 +249,13 @@ impl Session {
         // What was declared before the last savepoint outlives the error.
         let depth = self.block.savepoints.len();
         self.portals.retain(|portal| portal.hold || portal.savepoints < depth);
+        self.note_told();
         self.undo(last);
+    }
+
+    /// What an error of the transaction may rest on.
+    fn note_told(&mut self) {
+        self.answers = self.block.txn.as_ref().map_or(self.answers, |txn| self.answers.max(txn.told()));
     }
 
     /// Ends an implicit transaction. Of an explicit one that has failed, waits until it is undone: nobody is told
@@ -280,7 +286,15 @@ impl Session {
     }
 
     async fn commit_work(&mut self) -> Result<()> {
-        if let Err(error) = self.before_commit().await {
+        let interrupt = self.interrupt.clone();
+        // The message that ends an implicit transaction is no statement of its own.
+        let began = interrupt.start_if_idle();
+        let checked = guard(&interrupt, Deadline::default(), self.before_commit()).await;
+        if began {
+            interrupt.stop();
+        }
+        if let Err(error) = checked {
+            self.note_told();
             self.rollback_block().await;
             return Err(error);
         }
@@ -311,6 +325,9 @@ impl Session {
             match committed {
                 Ok(version) => self.version = self.version.max(version),
                 Err(error) => {
+                    // It may have failed for any of them; who tries again must not fail for the same.
+                    let decided = self.db.engine().decided();
+                    (self.version, self.answers) = (self.version.max(decided), self.answers.max(decided));
                     if let Some(mark) = mark {
                         self.settings.restore(mark);
                         self.refresh_identity();
@@ -331,12 +348,13 @@ impl Session {
                 cursor.committed = true;
             }
         }
+        // Before anything that may fail: the transaction has ended.
+        if self.settings.end_local() {
+            self.refresh_identity();
+        }
         if synchronous {
             // Values of sequences that the client was told of are not given again after a crash.
             self.db.engine().wait_logged(logged).await?;
-        }
-        if self.settings.end_local() {
-            self.refresh_identity();
         }
         Ok(())
     }

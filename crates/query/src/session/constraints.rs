@@ -26,6 +26,16 @@ pub(crate) struct Constraints {
     pending: Vec<Consequence>,
 }
 
+/// Which checks are made, and beside whom.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    /// Those that are not deferred.
+    Immediate,
+    All,
+    /// All, of a table that nobody else writes to until the transaction ends.
+    Alone,
+}
+
 /// A constraint that can be deferred.
 struct Deferrable {
     id: ObjectId,
@@ -54,15 +64,39 @@ impl Session {
         if left.is_empty() {
             return Ok(());
         }
-        let later = self.enforce(left, false).await?;
+        let later = self.enforce(left, Checks::Immediate).await?;
         self.block.constraints.pending.extend(later);
         Ok(())
     }
 
-    /// The same after an index was filled: what is there must be unique now.
+    /// The same after an index was filled, or rows have moved: what is there must be unique now. What the rows refer to has
+    /// been checked before.
     pub(crate) async fn after_build(&mut self) -> Result<()> {
-        let left = self.txn()?.take_consequences();
-        self.enforce(left, true).await.map(|_| ())
+        let mut left = self.txn()?.take_consequences();
+        left.retain(|consequence| matches!(consequence, Consequence::Unique { .. }));
+        self.enforce(left, Checks::Alone).await.map(|_| ())
+    }
+
+    /// 55006 for a table to which something is to be done while checks of it wait for the transaction's end. Values that are
+    /// unique by now wait for nothing: of them PostgreSQL would have no event.
+    pub(crate) async fn refuse_pending(&mut self, table: &TableDef, what: &str) -> Result<()> {
+        let refused = || {
+            let message = format!("cannot {what} \"{}\" because it has pending trigger events", table.name);
+            SqlError::new("55006", message)
+        };
+        let catalog = self.txn()?.catalog();
+        let pending = &self.block.constraints.pending;
+        if pending.iter().any(|consequence| is_event_of(&catalog, consequence, table.id)) {
+            return Err(refused());
+        }
+        let values = pending.iter().filter(|consequence| is_unique_of(consequence, table.id)).cloned().collect();
+        match self.enforce(values, Checks::All).await {
+            Ok(_) => {}
+            Err(error) if error.sqlstate == "23505" => return Err(refused()),
+            Err(error) => return Err(error),
+        }
+        self.block.constraints.pending.retain(|consequence| !is_unique_of(consequence, table.id));
+        Ok(())
     }
 
     /// Before COMMIT: what was deferred.
@@ -72,11 +106,11 @@ impl Session {
             return Ok(());
         }
         self.next_statement()?;
-        self.enforce(pending, true).await.map(|_| ())
+        self.enforce(pending, Checks::All).await.map(|_| ())
     }
 
-    /// Gives back what is deferred; nothing is if all is to be checked `now`.
-    async fn enforce(&mut self, left: Vec<Consequence>, now: bool) -> Result<Vec<Consequence>> {
+    /// Gives back what is deferred.
+    async fn enforce(&mut self, left: Vec<Consequence>, checks: Checks) -> Result<Vec<Consequence>> {
         if left.is_empty() {
             return Ok(left);
         }
@@ -85,7 +119,7 @@ impl Session {
         for (table, mode) in &reached.locks {
             self.lock_table(*table, *mode, false).await?;
         }
-        let enforcer = self.enforcer(&reached, now)?;
+        let enforcer = self.enforcer(&reached, checks)?;
         let short = left.len() <= CHECKED_INLINE_MAX
             && left.iter().all(|consequence| !matches!(consequence, Consequence::Parent { .. }));
         if short {
@@ -94,7 +128,7 @@ impl Session {
         self.off_thread(move |txn| Box::pin(async move { enforcer.run(txn, left).await })).await
     }
 
-    fn enforcer(&mut self, reached: &Reached, now: bool) -> Result<Enforcer> {
+    fn enforcer(&mut self, reached: &Reached, checks: Checks) -> Result<Enforcer> {
         let catalog = self.txn()?.catalog();
         let eval = self.eval_context(Vec::new(), &catalog);
         let ctx = self.bind_context(&catalog, &Arc::from(""), &eval);
@@ -113,7 +147,7 @@ impl Session {
             }
         }
         let mut deferred = HashSet::new();
-        if !now {
+        if checks == Checks::Immediate {
             let tables = reached.tables.iter().filter_map(|id| catalog.table(*id));
             let waiting = tables.flat_map(|table| deferrable_of(table));
             deferred.extend(waiting.filter(|of| self.block.constraints.is_deferred(of)).map(|of| of.id));
@@ -124,6 +158,7 @@ impl Session {
             paths,
             defaults,
             deferred,
+            alone: checks == Checks::Alone,
             wait: self.wait_policy(),
             repeatable_read: self.block.isolation.has_one_snapshot(),
         })
@@ -167,7 +202,7 @@ impl Session {
             return Ok(());
         }
         self.next_statement()?;
-        let deferred = self.enforce(now, false).await?;
+        let deferred = self.enforce(now, Checks::Immediate).await?;
         self.block.constraints.pending.extend(deferred);
         Ok(())
     }
@@ -203,6 +238,20 @@ impl Session {
             }
         }
         Err(SqlError::new("42704", format!("constraint \"{}\" does not exist", name.name)))
+    }
+}
+
+fn is_unique_of(consequence: &Consequence, of: ObjectId) -> bool {
+    matches!(consequence, Consequence::Unique { table, .. } if *table == of)
+}
+
+/// Whether a reference waits to be checked of which this table has the row that was written.
+fn is_event_of(catalog: &Catalog, consequence: &Consequence, of: ObjectId) -> bool {
+    let key = |table: ObjectId, id: ObjectId| catalog.table(table)?.foreign_keys.iter().find(|key| key.id == id);
+    match consequence {
+        Consequence::Unique { .. } => false,
+        Consequence::Reference { table, foreign_key, .. } => *table == of && key(*table, *foreign_key).is_some(),
+        Consequence::Parent { table, foreign_key, .. } => key(*table, *foreign_key).is_some_and(|key| key.parent == of),
     }
 }
 

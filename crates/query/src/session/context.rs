@@ -9,11 +9,11 @@ use crate::system::{CursorInfo, PreparedInfo, SystemContext};
 use basalt_engine::{Catalog, Role};
 use basalt_expr::EvalContext;
 use basalt_expr::context::LiteralStyle;
-use basalt_types::DataType;
+use basalt_types::{DataType, ObjectId};
 use std::sync::Arc;
 
-/// Names that roles of a session had are known as long as there are not more.
-const ROLES_KEPT_MAX: usize = 64;
+/// Who has logged in, the session's role, and the current one.
+const ROLES: usize = 3;
 
 impl Session {
     /// Schemas that exist, in search order, `"$user"` replaced. The schema of system views is never
@@ -124,27 +124,18 @@ impl Session {
         if let Some(login) = catalog.roles.get(&self.login.id) {
             self.login = login.clone();
         }
-        let login = self.login_user().to_string();
-        let named = |name: &str| match catalog.role_named(name) {
-            Some(_) => name.to_string(),
-            // It has another name since.
-            None => {
-                let known = self.roles.iter().rev().find(|role| role.name == name);
-                let now = known.and_then(|role| catalog.roles.get(&role.id));
-                now.map_or(name, |role| &role.name).to_string()
-            }
+        // By its id, whatever its name is now. One that is dropped is nobody, whoever may have its name.
+        let resolved = |(name, id): (&str, ObjectId)| match catalog.roles.get(&id) {
+            Some(role) => (role.name.clone(), Some(role.clone())),
+            None if catalog.role_named(name).is_some() => (format!("unknown (OID={})", id.0), None),
+            None => (name.to_string(), None),
         };
-        let session_user = self.settings.unchecked("session_authorization").map_or(login, named);
-        let user = self.settings.unchecked("role").map(named).unwrap_or_else(|| session_user.clone());
-        (self.session_user, self.user) = (session_user, user);
-        let role = catalog.role_named(&self.user).cloned();
+        let given = |key: &str| self.settings.identity(key).map(resolved);
+        let session = given("session_authorization").unwrap_or_else(|| resolved((&self.login.name, self.login.id)));
+        let (user, role) = given("role").unwrap_or_else(|| session.clone());
         self.superuser = role.as_ref().is_some_and(|role| role.superuser);
-        for role in catalog.role_named(&self.session_user).cloned().into_iter().chain(role) {
-            self.roles.retain(|known| known.id != role.id || known.name != role.name);
-            self.roles.push(role);
-        }
-        let surplus = self.roles.len().saturating_sub(ROLES_KEPT_MAX);
-        self.roles.drain(..surplus);
+        (self.session_user, self.user) = (session.0, user);
+        self.roles = [Some(self.login.clone()), session.1, role].into_iter().flatten().collect();
     }
 
     /// Anybody may have changed, renamed or dropped the session's roles since its last statement.
@@ -158,11 +149,8 @@ impl Session {
             return;
         }
         let catalog = self.catalog_now();
-        let is_current = |name: &String| {
-            let known = self.roles.iter().rev().find(|role| role.name == *name);
-            known.is_some_and(|role| catalog.roles.get(&role.id).is_some_and(|now| Arc::ptr_eq(now, role)))
-        };
-        if !(is_current(&self.user) && (self.user == self.session_user || is_current(&self.session_user))) {
+        let is_current = |role: &Arc<Role>| catalog.roles.get(&role.id).is_some_and(|now| Arc::ptr_eq(now, role));
+        if self.roles.len() < ROLES || !self.roles.iter().all(is_current) {
             self.identify();
         }
         self.followed = Some(catalog);

@@ -5,7 +5,8 @@ use super::params::{self, Formats};
 use super::prepared::{Body, Portal, Prepared};
 use super::{Scope, Session, no_portal, spent_portal};
 use crate::error::{Result, SqlError};
-use crate::syntax::{Statement, TransactionVerb};
+use crate::statement::utility;
+use crate::syntax::{Statement, TransactionVerb, Utility};
 use basalt_expr::EvalContext;
 use basalt_types::DataType;
 use parking_lot::Mutex;
@@ -127,6 +128,16 @@ impl Session {
     /// The same with types as they are defined now: labels may have been added, attributes dropped.
     pub(crate) fn statement_of_now(&mut self, name: &str) -> Result<Arc<Prepared>> {
         let prepared = self.statement_named(name)?;
+        if let Some(Statement::Utility(utility)) = prepared.statement()
+            && matches!(**utility, Utility::Fetch { .. } | Utility::Execute { .. })
+        {
+            // What it gives is another statement's, which may be another since.
+            let columns = utility::columns(self, utility).unwrap_or_default();
+            return Ok(match columns == prepared.columns {
+                true => prepared,
+                false => Arc::new(prepared.giving(columns)),
+            });
+        }
         let Some(version) = prepared.types_of else { return Ok(prepared) };
         let (catalog, own) = (self.current_catalog(), self.edits_catalog());
         if !own && catalog.version == version {
@@ -192,7 +203,11 @@ impl Session {
             let eval = match prepared.types.iter().all(is_timeless) {
                 true => &around.eval,
                 false => {
-                    let (now_micros, statement_micros) = self.moments();
+                    // Between transactions this may be the message that begins one.
+                    let (now_micros, statement_micros) = match self.block.scope {
+                        Scope::None => [self.db.os().clock.unix_micros(); 2].into(),
+                        _ => self.moments(),
+                    };
                     &*of_now.insert(EvalContext { now_micros, statement_micros, ..around.eval.clone() })
                 }
             };
@@ -257,7 +272,10 @@ impl Session {
             self.statement_begins(&prepared.sql);
             // It may have been made before the savepoint that the transaction has failed behind.
             self.refuse_if_failed().inspect_err(|error| self.statement_failed(error))?;
-            return Ok(Outcome::Rows(RowStream { columns, source, verb, rows: 0, rows_max, suspended: false }));
+            return Ok(Outcome::Rows(RowStream {
+                leaves_rest: true,
+                ..RowStream::of(columns, source, verb, rows_max)
+            }));
         }
         if found.done {
             let error = spent_portal(portal);
@@ -282,26 +300,50 @@ impl Session {
             _ => self.dispatch_prepared(&prepared, params).await,
         };
         match self.note_end(result)? {
-            Outcome::Rows(stream) => Ok(Outcome::Rows(self.park(portal, stream, columns, rows_max))),
+            Outcome::Rows(stream) => {
+                let parked = self.park(portal, stream, columns, rows_max).await;
+                parked.map(Outcome::Rows).inspect_err(|error| self.statement_failed(error))
+            }
             other => Ok(other),
         }
     }
 
     /// Leaves the rows with the portal where they may be asked for in parts.
-    fn park(&mut self, name: &str, stream: RowStream, columns: Option<Columns>, rows_max: usize) -> RowStream {
-        let columns = columns.unwrap_or(stream.columns);
+    async fn park(
+        &mut self,
+        name: &str,
+        mut stream: RowStream,
+        columns: Option<Columns>,
+        rows_max: usize,
+    ) -> Result<RowStream> {
+        if let Some(columns) = columns {
+            let types = |columns: &Columns| columns.iter().map(|column| column.ty.clone()).collect::<Vec<_>>();
+            if !Arc::ptr_eq(&columns, &stream.columns) && types(&columns) != types(&stream.columns) {
+                return Err(SqlError::not_supported("cached plan must not change result type"));
+            }
+            stream.columns = columns;
+        }
+        if rows_max >= stream.rows_max {
+            return Ok(stream);
+        }
+        let (columns, verb) = (stream.columns.clone(), stream.verb);
+        let rows = match stream.source {
+            StreamSource::Own(rows) => rows,
+            // What FETCH takes of a cursor is the portal's from now on.
+            StreamSource::Portal(_) => stream.read(self).await?,
+        };
         let savepoints = self.block.savepoint_count();
-        let source = match (stream.source, self.portals.get_mut(name)) {
-            (StreamSource::Own(rows), Some(portal)) if rows_max != usize::MAX => {
+        let source = match self.portals.get_mut(name) {
+            Some(portal) => {
                 portal.rows = Some(rows);
-                portal.verb = stream.verb;
+                portal.verb = verb;
                 // It goes with its locks, which it has taken just now.
                 portal.savepoints = savepoints;
                 StreamSource::Portal(name.to_string())
             }
-            (source, _) => source,
+            None => StreamSource::Own(rows),
         };
-        RowStream { columns, source, verb: stream.verb, rows: 0, rows_max, suspended: false }
+        Ok(RowStream { leaves_rest: true, ..RowStream::of(columns, source, verb, rows_max) })
     }
 
     pub fn close_statement(&mut self, name: &str) {

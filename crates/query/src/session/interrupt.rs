@@ -29,6 +29,11 @@ impl Interrupt {
         self.state.store(RUNNING, Ordering::SeqCst);
     }
 
+    /// The same where none runs; whether it does.
+    pub fn start_if_idle(&self) -> bool {
+        self.state.compare_exchange(IDLE, RUNNING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
     pub fn stop(&self) {
         self.state.store(IDLE, Ordering::SeqCst);
     }

@@ -131,6 +131,8 @@ pub struct RowStream {
     pub(crate) verb: &'static str,
     pub(crate) rows: u64,
     pub(crate) rows_max: usize,
+    /// What is left behind `rows_max` is for another Execute. FETCH has given what it was asked for.
+    pub(crate) leaves_rest: bool,
     pub(crate) suspended: bool,
 }
 
@@ -143,7 +145,24 @@ pub(crate) enum StreamSource {
 impl RowStream {
     pub(crate) fn new(columns: impl Into<Columns>, source: RowSource, verb: &'static str) -> RowStream {
         let source = StreamSource::Own(source);
-        RowStream { columns: columns.into(), source, verb, rows: 0, rows_max: usize::MAX, suspended: false }
+        RowStream::of(columns.into(), source, verb, usize::MAX)
+    }
+
+    /// At most `rows_max` of them.
+    pub(crate) fn of(columns: Columns, source: StreamSource, verb: &'static str, rows_max: usize) -> RowStream {
+        RowStream { columns, source, verb, rows: 0, rows_max, leaves_rest: false, suspended: false }
+    }
+
+    /// All of them, kept.
+    pub(crate) async fn read(mut self, session: &mut Session) -> Result<RowSource> {
+        let memory = session.db.runtime().reservation("rows of a portal");
+        let mut batches = Vec::new();
+        while let Some(batch) = self.step(session).await? {
+            memory.try_grow(bytes_of(batch.columns()))?;
+            self.rows += batch.num_rows() as u64;
+            batches.push(batch);
+        }
+        Ok(RowSource::held(HeldRows { batches, memory: Some(Arc::new(memory)) }))
     }
 
     /// Batches of at most 8,192 rows; one column per entry of `columns`, in `DataType::to_arrow` form.
@@ -178,8 +197,7 @@ impl RowStream {
             },
         };
         if left == 0 {
-            // FETCH has given what it was asked for; only Execute with a row limit leaves a portal suspended.
-            self.suspended = self.verb != "FETCH" && !guard(&interrupt, deadline, source.is_at_end()).await?;
+            self.suspended = self.leaves_rest && !guard(&interrupt, deadline, source.is_at_end()).await?;
             return Ok(None);
         }
         let next = guard(&interrupt, deadline, source.next(left)).await;

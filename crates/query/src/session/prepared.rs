@@ -25,6 +25,22 @@ pub(super) fn types_of(catalog: &Catalog, own: bool, types: &[DataType], columns
 }
 
 impl Prepared {
+    /// The same with these columns.
+    pub fn giving(&self, columns: Option<Columns>) -> Prepared {
+        Prepared {
+            name: self.name.clone(),
+            sql: self.sql.clone(),
+            body: self.body.clone(),
+            types: self.types.clone(),
+            types_of: self.types_of,
+            style: self.style,
+            columns,
+            plan: Mutex::new(None),
+            from_sql: self.from_sql,
+            made_micros: self.made_micros,
+        }
+    }
+
     /// The same with types as the catalog defines them.
     pub fn redefined(&self, catalog: &Catalog, own: bool) -> Prepared {
         let mut types = self.types.clone();
@@ -37,18 +53,7 @@ impl Prepared {
             });
             fresh.collect()
         });
-        Prepared {
-            name: self.name.clone(),
-            sql: self.sql.clone(),
-            body: self.body.clone(),
-            types_of: types_of(catalog, own, &types, columns.as_ref()),
-            types,
-            style: self.style,
-            columns,
-            plan: Mutex::new(None),
-            from_sql: self.from_sql,
-            made_micros: self.made_micros,
-        }
+        Prepared { types_of: types_of(catalog, own, &types, columns.as_ref()), types, ..self.giving(columns) }
     }
 
     /// For binding it again.

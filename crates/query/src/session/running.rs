@@ -7,6 +7,7 @@ use crate::database::Stats;
 use crate::error::{Result, Severity, SqlError};
 use crate::query_log::{LoggedStatement, TEXT_BYTES_MAX};
 use crate::run::stats::RunStats;
+use crate::statement::set;
 use crate::syntax::Statement;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -120,7 +121,7 @@ impl Session {
         told.into_iter().for_each(|notice| self.notice(notice));
         let all_asked = std::mem::take(&mut *self.asked.lock());
         for asked in all_asked {
-            if let Err(error) = self.settings.set(&asked.name, &asked.value, asked.local, self.superuser) {
+            if let Err(error) = set::set_asked(self, asked) {
                 self.notice(SqlError::notice(Severity::Warning, error.sqlstate, error.message));
             }
         }
@@ -191,6 +192,8 @@ impl Session {
     /// from here.
     pub fn fail(&mut self) {
         self.interrupt.stop();
+        self.told.lock().clear();
+        self.asked.lock().clear();
         let ended = self.running.take().is_some();
         Stats::add(&self.db.stats().statements, u64::from(ended));
         self.fail_block();

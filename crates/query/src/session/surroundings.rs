@@ -93,6 +93,7 @@ impl Session {
             db: self.db.clone(),
             user: self.user.clone(),
             session_user: self.session_user.clone(),
+            login: self.login.clone(),
             database: self.database.name.clone(),
             search_path: self.search_path(catalog),
             lookup_path: names.search_path.clone(),

@@ -7,6 +7,8 @@ use basalt_engine::{Engine, EngineConfig};
 use basalt_sched::Os;
 use std::future::Future;
 
+mod durable_answers;
+
 struct Place {
     db: Arc<Database>,
     _dir: tempfile::TempDir,

@@ -107,6 +107,7 @@ pub(crate) async fn run(
     };
     if !actions.iter().all(names) {
         cursor::refuse_in_use(session, &before, "ALTER TABLE")?;
+        session.refuse_pending(&before, "ALTER TABLE").await?;
     }
     let mut change = Change::of(&before, sql);
     let mut ordered: Vec<&AlterAction> = actions.iter().collect();

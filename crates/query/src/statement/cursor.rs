@@ -193,7 +193,7 @@ pub(crate) async fn fetch(session: &mut Session, name: &str, wanted: FetchRows, 
     }
     portal.rows = Some(rows);
     let (source, rows_max) = (StreamSource::Portal(name.to_string()), count.take);
-    Ok(Outcome::Rows(RowStream { columns, source, verb: "FETCH", rows: 0, rows_max, suspended: false }))
+    Ok(Outcome::Rows(RowStream::of(columns, source, "FETCH", rows_max)))
 }
 
 fn given(columns: Columns, batches: Vec<RecordBatch>, only_move: bool) -> Outcome {

@@ -35,6 +35,8 @@ pub(crate) struct Enforcer {
     pub defaults: HashMap<(ObjectId, ColumnId), basalt_expr::tree::Expr>,
     /// Constraints whose checks wait for the transaction's end.
     pub deferred: HashSet<ObjectId>,
+    /// Nobody else writes to the table.
+    pub alone: bool,
     pub wait: WaitPolicy,
     pub repeatable_read: bool,
 }
@@ -149,7 +151,12 @@ impl Enforcer {
         else {
             return Ok(());
         };
-        if txn.is_unique(table, index, &encode_values(&index.columns, values)).await? {
+        let encoded = encode_values(&index.columns, values);
+        let unique = match self.alone {
+            true => txn.is_unique_alone(index, &encoded)?,
+            false => txn.is_unique(table, index, &encoded).await?,
+        };
+        if unique {
             return Ok(());
         }
         let values: Vec<Option<Datum>> = values.iter().cloned().map(Some).collect();

@@ -182,6 +182,7 @@ pub(crate) fn setting(session: &mut Session, clause: &RoleSettingClause) -> Resu
             vec![CatalogEdit::SetRoleSetting { setting: key(name, value), remove: false }]
         }
         SettingChange::FromCurrent(name) => {
+            Settings::refuse_identity(&Settings::name_of(name))?;
             let value = session.settings.show(name)?;
             vec![CatalogEdit::SetRoleSetting { setting: key(name, value), remove: false }]
         }

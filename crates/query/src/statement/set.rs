@@ -4,9 +4,10 @@ use super::rows::text_rows;
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn};
-use crate::settings::{Settings, check_system_value};
+use crate::settings::{Settings, check_system_value, is_identity};
 use crate::syntax::{Isolation, SetValue, TransactionModes};
-use basalt_engine::{Catalog, CatalogEdit};
+use crate::system::AskedSetting;
+use basalt_engine::{Catalog, CatalogEdit, Role};
 use basalt_types::ObjectId;
 
 pub(crate) fn set(session: &mut Session, name: &str, value: &SetValue, local: bool) -> Result<()> {
@@ -14,10 +15,11 @@ pub(crate) fn set(session: &mut Session, name: &str, value: &SetValue, local: bo
         let warning = "SET LOCAL can only be used in transaction blocks";
         session.notice(SqlError::notice(crate::error::Severity::Warning, "25P01", warning));
     }
-    match (name, value) {
+    let name = &Settings::name_of(name);
+    match (name.as_str(), value) {
         ("transaction_isolation" | "transaction_read_only", SetValue::Items(items)) => set_mode(session, name, items)?,
         ("transaction_isolation" | "transaction_read_only" | "transaction_deferrable", _) => {}
-        ("session_authorization" | "role", value) => set_user(session, name, value, local)?,
+        (name, value) if is_identity(name) => set_user(session, name, value, local)?,
         (_, SetValue::Default) => session.settings.reset(name, local, session.superuser)?,
         (_, SetValue::Items(items)) => {
             let text = Settings::join_items(name, items)?;
@@ -28,6 +30,15 @@ pub(crate) fn set(session: &mut Session, name: &str, value: &SetValue, local: bo
         session.info.lock().application_name = session.settings.show("application_name")?;
     }
     Ok(())
+}
+
+/// What `set_config` has asked for, when its statement has run.
+pub(crate) fn set_asked(session: &mut Session, asked: AskedSetting) -> Result<()> {
+    let AskedSetting { name, value, local } = asked;
+    match is_identity(&name) {
+        true => set_user(session, &name, &SetValue::Items(vec![value]), local),
+        false => session.settings.set(&name, &value, local, session.superuser),
+    }
 }
 
 fn set_mode(session: &mut Session, name: &str, items: &[String]) -> Result<()> {
@@ -51,31 +62,55 @@ fn set_mode(session: &mut Session, name: &str, items: &[String]) -> Result<()> {
 }
 
 /// SET ROLE: members may become the role; SET SESSION AUTHORIZATION: superusers anybody.
-fn set_user(session: &mut Session, name: &str, value: &SetValue, local: bool) -> Result<()> {
+pub(crate) fn set_user(session: &mut Session, name: &str, value: &SetValue, local: bool) -> Result<()> {
     let target = match value {
-        SetValue::Items(items) if !(name == "role" && items == &["none"]) => Some(items.join(" ")),
-        _ => None,
+        SetValue::Items(items) => Some(Settings::join_items(name, items)?),
+        SetValue::Default => None,
     };
-    let catalog = session.current_catalog();
-    if let Some(target) = &target {
-        let Some(role) = catalog.role_named(target) else {
-            return Err(SqlError::new("22023", format!("role \"{target}\" does not exist")));
-        };
-        let may = match name {
-            "role" => is_member(&catalog, &session.session_user, role.id),
-            _ => session.login_superuser() || *target == session.login_user(),
-        };
-        if !may {
-            let what = name.replace('_', " ");
-            return Err(SqlError::new("42501", format!("permission denied to set {what} \"{target}\"")));
+    let role = match &target {
+        None => None,
+        Some(target) if is_nobody(name, target) => Some((target.as_str(), NOBODY)),
+        Some(target) => {
+            let catalog = session.current_catalog();
+            Some((target.as_str(), check_user(&catalog, &session.session_user, session.login(), name, target)?))
         }
-    }
-    session.settings.set_unchecked(name, target.as_deref(), local);
+    };
+    session.settings.set_identity(name, role, local);
     if name == "session_authorization" {
-        session.settings.set_unchecked("role", None, local);
+        session.settings.set_identity("role", Some(("none", NOBODY)), local);
     }
     session.refresh_identity();
     Ok(())
+}
+
+const NOBODY: ObjectId = ObjectId(0);
+
+/// SET ROLE NONE.
+pub(crate) fn is_nobody(name: &str, target: &str) -> bool {
+    name == "role" && target == "none"
+}
+
+/// The id of a role. 22023 without one of that name, 42501 for one that the session may not become.
+pub(crate) fn check_user(
+    catalog: &Catalog,
+    session_user: &str,
+    login: &Role,
+    name: &str,
+    target: &str,
+) -> Result<ObjectId> {
+    let Some(role) = catalog.role_named(target) else {
+        return Err(SqlError::new("22023", format!("role \"{target}\" does not exist")));
+    };
+    let may = match name {
+        "role" => is_member(catalog, session_user, role.id),
+        // What it may be now.
+        _ => catalog.roles.get(&login.id).is_some_and(|login| login.superuser || login.id == role.id),
+    };
+    if !may {
+        let what = name.replace('_', " ");
+        return Err(SqlError::new("42501", format!("permission denied to set {what} \"{target}\"")));
+    }
+    Ok(role.id)
 }
 
 /// Whether a role is another one, a member of it at any remove, or a superuser.

@@ -23,6 +23,7 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, ca
             return Err(SqlError::new("42809", format!("\"{}\" is not a table", table.name)));
         }
         session.require_on(table.id, privilege::TRUNCATE, &[])?;
+        refuse_in_use(session, &table).await?;
         if !tables.contains(&table.id) {
             tables.push(table.id);
         }
@@ -43,7 +44,6 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, ca
                     child.name
                 )));
         }
-        cursor::refuse_in_use(session, table, "TRUNCATE")?;
         edits.push(CatalogEdit::PutTable(Arc::new(emptied(session, table))));
         if restart {
             for sequence in catalog.sequences_of(*id) {
@@ -52,6 +52,12 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, ca
         }
     }
     Ok(session.txn()?.edit_catalog(edits)?)
+}
+
+/// 55006 for a table that a cursor reads, or whose rows are to be checked yet.
+async fn refuse_in_use(session: &mut Session, table: &TableDef) -> Result<()> {
+    cursor::refuse_in_use(session, table, "TRUNCATE")?;
+    session.refuse_pending(table, "TRUNCATE").await
 }
 
 /// Tables whose rows refer to rows of those named, and so on.
@@ -74,6 +80,7 @@ async fn add_referencing(session: &mut Session, tables: &mut Vec<ObjectId>) -> R
             session.require_on(child.id, privilege::TRUNCATE, &[])?;
             let notice = format!("truncate cascades to table \"{}\"", child.name);
             session.notice(SqlError::notice(Severity::Notice, "00000", notice));
+            refuse_in_use(session, &child).await?;
             tables.push(child.id);
         }
         at += 1;

@@ -95,9 +95,10 @@ fn discard(session: &mut Session, what: &str) -> Result<()> {
         session.portals.clear();
         session.statements.clear();
         session.settings.reset_all();
-        session.settings.set_unchecked("session_authorization", None, false);
-        session.settings.set_unchecked("role", None, false);
+        session.settings.set_identity("session_authorization", None, false);
+        session.settings.set_identity("role", None, false);
         session.refresh_identity();
+        session.db.advisory().release_session(session.backend_key().0);
     }
     if matches!(what, "ALL" | "SEQUENCES") {
         session.sequences.forget_all();

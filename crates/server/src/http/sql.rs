@@ -192,6 +192,7 @@ async fn run_in_session(
         session.fail();
         // Rolls back; the statement's own error is what the client must hear.
         let _ = session.finish_simple().await;
+        session.settle_answers().await;
     }
     Ok(result)
 }

@@ -233,7 +233,8 @@ impl Connection {
         }
     }
 
-    async fn flushed(&mut self) -> Result<(), Fault> {
+    pub(super) async fn flushed(&mut self) -> Result<(), Fault> {
+        self.session.settle_answers().await;
         Ok(self.client.flush().await?)
     }
 
@@ -264,7 +265,7 @@ impl Connection {
     /// A message that may have to wait. Who waits for an answer to one before does not wait for this.
     async fn step_apart(&mut self, message: Message) -> Result<(), Fault> {
         if self.client.out.holds_answer() {
-            self.client.flush().await?;
+            self.flushed().await?;
         }
         self.step(message).await
     }
@@ -285,7 +286,7 @@ impl Connection {
                 self.simple_query(Err(error)).await
             }
             Ok(Frontend::Sync) => self.sync().await,
-            Ok(Frontend::Flush) => Ok(self.client.flush().await?),
+            Ok(Frontend::Flush) => self.flushed().await,
             Ok(Frontend::Terminate) => Err(Fault::Closed),
             // What a client still sends after its COPY failed.
             Ok(Frontend::CopyData | Frontend::CopyDone | Frontend::CopyFail { .. }) => Ok(()),

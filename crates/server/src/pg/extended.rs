@@ -20,7 +20,7 @@ impl Connection {
         match result {
             Err(Fault::Statement(error)) => {
                 self.refuse(&error);
-                Ok(self.client.flush().await?)
+                self.flushed().await
             }
             other => other,
         }

@@ -30,7 +30,7 @@ impl Connection {
         };
         // Who waits for an answer to one before does not wait for this.
         if self.client.out.holds_answer() {
-            self.client.flush().await?;
+            self.flushed().await?;
         }
         let result = self.session.finish_simple().await.map_err(Fault::from);
         if result.is_ok() {
@@ -46,7 +46,7 @@ impl Connection {
                 self.session.fail();
                 self.report(&error);
                 // The client may hear of it while it is undone.
-                self.client.flush().await?;
+                self.flushed().await?;
                 // Rolls back; the statement's own error is what the client must hear.
                 let _ = self.session.finish_simple().await;
             }

@@ -25,6 +25,7 @@ mod online_indexes;
 mod orientation;
 mod overload;
 mod parameters;
+mod portals;
 mod query_groups;
 mod reactors;
 mod row_locks;

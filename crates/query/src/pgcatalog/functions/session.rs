@@ -6,8 +6,9 @@ use crate::pgcatalog::names::Scope;
 use crate::pgcatalog::{locks, rows};
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
+use crate::settings::{Settings, is_identity};
 use crate::statement::role::{Signal, check_may_signal};
-use crate::statement::set::of_transaction;
+use crate::statement::set::{self, of_transaction};
 use basalt_expr::functions::{CallInfo, Kernel, ScalarKernel, SetKernel};
 use basalt_expr::unsigned::stored;
 use basalt_expr::{Error, Result, array_value};
@@ -181,6 +182,15 @@ fn set_config(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     };
     let (name, local) = (text_arg(args, 0)?, matches!(args.get(2), Some(Datum::Bool(true))));
     let value = if matches!(args.get(1), Some(Datum::Null)) { "" } else { text_arg(args, 1)? };
+    let key = Settings::name_of(name);
+    if is_identity(&key) {
+        let value = if value.is_empty() && key == "role" { "none" } else { value };
+        if !set::is_nobody(&key, value) {
+            set::check_user(&system.catalog, &system.session_user, &system.login, &key, value)?;
+        }
+        system.ask_to_set(&key, value, local);
+        return Ok(Datum::text(value));
+    }
     let superuser = system.catalog.role_named(&system.user).is_some_and(|role| role.superuser);
     let mut settings = system.settings.clone();
     let set = settings.set(name, value, local, superuser).and_then(|()| settings.show(name));

@@ -117,16 +117,20 @@ impl Source {
         let read = reader.wait().await;
         let written = session.finish_batch().await;
         explain(read, &after)?;
-        match written {
-            Ok(_) => Ok(()),
-            Err(error) if error.sqlstate == "23505" => {
-                let constraint = error.object.as_ref().and_then(|object| object.constraint.clone()).unwrap_or_default();
-                let detail = error.detail.clone().map(|detail| detail.replace("already exists", "is duplicated"));
-                Err(SqlError { message: format!("could not create unique index \"{constraint}\""), detail, ..error })
-            }
-            Err(error) => Err(error),
-        }
+        written.map_err(as_build_error)?;
+        // Entries of a deferrable constraint never collide.
+        session.after_build().await.map_err(as_build_error)
     }
+}
+
+/// Values that are there twice, as PostgreSQL tells of them when it fills an index.
+fn as_build_error(error: SqlError) -> SqlError {
+    if error.sqlstate != "23505" {
+        return error;
+    }
+    let constraint = error.object.as_ref().and_then(|object| object.constraint.clone()).unwrap_or_default();
+    let detail = error.detail.clone().map(|detail| detail.replace("already exists", "is duplicated"));
+    SqlError { message: format!("could not create unique index \"{constraint}\""), detail, ..error }
 }
 
 /// Rows that were there are no new rows: PostgreSQL's words for those that break a rule.
