@@ -68,8 +68,19 @@ pub struct ViewDef {
 impl ViewDef {
     /// Whether what it reads is asked of whoever reads it, not of its owner (`security_invoker`).
     pub fn asks_as_invoker(&self) -> bool {
-        let value = self.options.iter().find(|(name, _)| name == "security_invoker").map(|(_, value)| value.as_str());
-        value.is_some_and(|value| ["true", "on", "yes", "1"].contains(&value))
+        self.has_option("security_invoker")
+    }
+
+    /// `security_barrier`: conditions of whoever reads it see no rows but its own.
+    pub fn is_barrier(&self) -> bool {
+        self.has_option("security_barrier")
+    }
+
+    fn has_option(&self, option: &str) -> bool {
+        let value = self.options.iter().find(|(name, _)| name == option).map(|(_, value)| value.to_ascii_lowercase());
+        // As PostgreSQL reads truth: short forms, too.
+        let is_short = |value: &str| !value.is_empty() && ("true".starts_with(value) || "yes".starts_with(value));
+        value.is_some_and(|value| ["on", "1"].contains(&value.as_str()) || is_short(&value))
     }
 
     /// The query that a materialized view keeps, as a view; `None` for other tables.

@@ -121,6 +121,10 @@ impl SqlError {
         SqlError::new("57014", "canceling statement due to user request")
     }
 
+    pub fn with_detail_if(self, detail: Option<String>) -> SqlError {
+        SqlError { detail, ..self }
+    }
+
     pub fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
         self.detail = Some(detail.into());
         self

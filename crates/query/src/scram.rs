@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 
 /// PostgreSQL's defaults.
 pub const ITERATIONS: u32 = 4096;
+/// A role may bring its own verifier, and HTTP has to hash what is sent as often as that says.
+const ITERATIONS_MAX: u32 = 1_000_000;
 pub const SALT_BYTES: usize = 16;
 
 const PREFIX: &str = "SCRAM-SHA-256$";
@@ -28,7 +30,9 @@ pub fn is_password(password: &str, verifier: &str) -> bool {
     let Some((iterations, rest)) = verifier.strip_prefix(PREFIX).and_then(|rest| rest.split_once(':')) else {
         return false;
     };
-    let (Ok(iterations), Some((salt, _))) = (iterations.parse(), rest.split_once('$')) else { return false };
+    let (Ok(iterations @ ..=ITERATIONS_MAX), Some((salt, _))) = (iterations.parse(), rest.split_once('$')) else {
+        return false;
+    };
     let Ok(salt) = BASE64.decode(salt) else { return false };
     let made = make_verifier(password, &salt, iterations);
     made.len() == verifier.len() && made.bytes().zip(verifier.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
@@ -41,7 +45,7 @@ pub fn is_verifier(text: &str) -> bool {
         return false;
     };
     let is_key = |key: &str| BASE64.decode(key).is_ok_and(|key| key.len() == 32);
-    iterations.parse::<u32>().is_ok_and(|count| count > 0)
+    iterations.parse::<u32>().is_ok_and(|count| (1..=ITERATIONS_MAX).contains(&count))
         && BASE64.decode(salt).is_ok()
         && is_key(stored)
         && is_key(server)

@@ -236,6 +236,16 @@ impl Settings {
         key_of(name).map_or_else(|_| name.to_string(), |(key, _)| key)
     }
 
+    /// 42501 for a setting that is the superusers'. One that is not known any more is anybody's.
+    pub(crate) fn may_set(name: &str, superuser: bool) -> Result<()> {
+        match definitions::find(name) {
+            Some(definition) if definition.context == Context::Superuser && !superuser => {
+                Err(SqlError::new("42501", format!("permission denied to set parameter \"{}\"", definition.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// 0A000 for who the session is, where other values may be given.
     pub(crate) fn refuse_identity(key: &str) -> Result<()> {
         match is_identity(key) {

@@ -6,8 +6,11 @@ use crate::notify::Pending;
 use crate::session::sequences::SequenceUse;
 use crate::settings::Settings;
 use crate::syntax::Isolation;
+use basalt_engine::privilege::{self, AclKey, ObjectClass};
 use basalt_engine::{Catalog, Engine, Role};
 use basalt_expr::EvalContext;
+use basalt_types::TableDef;
+use basalt_types::schema::ColumnDef;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -63,6 +66,14 @@ impl SystemContext {
     /// That of the session which evaluates; `None` outside of sessions.
     pub(crate) fn of(eval: &EvalContext) -> Option<&SystemContext> {
         eval.system.as_deref()?.downcast_ref()
+    }
+
+    /// Whether the user may read a column.
+    pub(crate) fn may_read(&self, table: &TableDef, column: &ColumnDef) -> bool {
+        let key = |class, column| AclKey { class, object: table.id, column };
+        let keys = [key(ObjectClass::Table, 0), key(ObjectClass::Column, column.id.0 as i16)];
+        let may = |key| self.catalog.privileges(&self.user, key, &table.owner).0 & privilege::SELECT != 0;
+        keys.into_iter().any(may)
     }
 
     pub(crate) fn failures(&self) -> u64 {

@@ -7,7 +7,7 @@ use super::near::invalid_reference;
 use super::position;
 use super::scope::{Clause, ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
-use crate::plan::{JoinKind, Plan};
+use crate::plan::{Cte, JoinKind, Plan};
 use crate::syntax::{LockingClause, columns_of_item, forms, is_unnamed};
 use basalt_engine::{SequenceDef, ViewDef, privilege};
 use basalt_expr::cast::CastContext;
@@ -355,7 +355,23 @@ impl Binder<'_> {
             column.table_oid = 0;
             column.column_no = 0;
         }
-        Ok(bound)
+        Ok(if view.is_barrier() { self.fenced(&view.name, bound) } else { bound })
+    }
+
+    /// The same rows, computed before anything that is asked of them: nobody's conditions get between its own.
+    fn fenced(&mut self, name: &str, mut bound: Bound) -> Bound {
+        let cte = self.fresh();
+        let given = bound.columns.iter().map(|column| (column.id, column.ty.clone())).collect();
+        let shared =
+            Cte { name: name.to_string(), plan: bound.plan, columns: given, references: 1, materialized: true };
+        self.shared.insert(cte, shared);
+        let mut columns = Vec::with_capacity(bound.columns.len());
+        for column in &mut bound.columns {
+            column.id = self.fresh();
+            self.set_typmod(column.id, column.typmod);
+            columns.push((column.id, column.ty.clone()));
+        }
+        Bound { plan: Plan::Shared { cte, columns }, columns: bound.columns }
     }
 
     /// A set-returning (or any) function in FROM: its rows beside each row of `input`.

@@ -29,6 +29,7 @@ fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
         let database = system.catalog.database_named(&session.database).map_or(0, |database| database.id.0);
         let client = session.client_addr;
         let visible = superuser || session.user == system.user;
+        let shown = |value: Datum| if visible { value } else { Datum::Null };
         let waits = match lock_waits.get(&session.pid) {
             _ if !visible => None,
             Some(lock) => Some(("Lock", *lock)),
@@ -41,15 +42,15 @@ fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
             ("usesysid", oid(relations::role_oid(&system.catalog, &session.user))),
             ("usename", text(&session.user)),
             ("application_name", text(&session.application_name)),
-            ("client_addr", inet(client.map(|addr| addr.ip()))),
-            ("client_port", int4(client.map_or(-1, |addr| i32::from(addr.port())))),
-            ("backend_start", Datum::I64(session.started_micros)),
-            ("xact_start", micros(session.transaction_micros)),
-            ("query_start", micros(session.statement_micros)),
-            ("state_change", micros(session.statement_micros)),
+            ("client_addr", shown(inet(client.map(|addr| addr.ip())))),
+            ("client_port", shown(int4(client.map_or(-1, |addr| i32::from(addr.port()))))),
+            ("backend_start", shown(Datum::I64(session.started_micros))),
+            ("xact_start", shown(micros(session.transaction_micros))),
+            ("query_start", shown(micros(session.statement_micros))),
+            ("state_change", shown(micros(session.statement_micros))),
             ("wait_event_type", opt_text(waits.map(|(kind, _)| kind))),
             ("wait_event", opt_text(waits.map(|(_, event)| event))),
-            ("state", if visible { text(session.state) } else { Datum::Null }),
+            ("state", shown(text(session.state))),
             ("query", text(if visible { &session.query } else { "<insufficient privilege>" })),
             ("backend_type", text("client backend")),
         ])?;

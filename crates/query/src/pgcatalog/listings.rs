@@ -7,8 +7,7 @@ use super::rows::{Rows, float4, int4, int8, oid, text, yes};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use basalt_engine::ViewDef;
-use basalt_engine::privilege::{self, AclKey, ObjectClass};
-use basalt_types::{ColumnDef, ObjectId, TableDef};
+use basalt_types::{ColumnDef, ObjectId};
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -111,7 +110,7 @@ fn pg_stat_tables(system: &SystemContext, rows: &mut Rows) -> Result {
 fn pg_stats(system: &SystemContext, rows: &mut Rows) -> Result {
     for table in relations::user_tables(system) {
         let live = system.engine.estimated_rows(table) as f64;
-        for column in table.live_columns().filter(|column| may_read(system, table, column)) {
+        for column in table.live_columns().filter(|column| system.may_read(table, column)) {
             let known = system.engine.column_statistics(table, column.id);
             let is_key = table.primary_key.as_ref().is_some_and(|key| key.columns == [column.id]);
             let distinct = if is_key { Some(live) } else { known.distinct.map(|distinct| distinct.min(live)) };
@@ -130,13 +129,6 @@ fn pg_stats(system: &SystemContext, rows: &mut Rows) -> Result {
         }
     }
     Ok(())
-}
-
-fn may_read(system: &SystemContext, table: &TableDef, column: &ColumnDef) -> bool {
-    let key = |class, column| AclKey { class, object: table.id, column };
-    let keys = [key(ObjectClass::Table, 0), key(ObjectClass::Column, column.id.0 as i16)];
-    let may = |key| system.catalog.privileges(&system.user, key, &table.owner).0 & privilege::SELECT != 0;
-    keys.into_iter().any(may)
 }
 
 /// Of a value, if all have the same.

@@ -203,7 +203,10 @@ async fn planned(session: &mut Session, table: &TableDef, sql: &str) -> Result<(
         return Err(SqlError::not_supported(message).with_hint("Drop the view and create it again."));
     }
     let system = eval.system.clone().and_then(|system| system.downcast::<SystemContext>().ok());
-    let system = system.map(|system| Arc::new(SystemContext { user: table.owner.clone(), ..(*system).clone() }) as _);
+    // What the query asks the session to set is its owner's wish, not that of whoever refreshes.
+    let asked = Arc::default();
+    let system =
+        system.map(|system| Arc::new(SystemContext { user: table.owner.clone(), asked, ..(*system).clone() }) as _);
     Ok((query, Arc::new(EvalContext { system, ..(*eval).clone() })))
 }
 

@@ -383,7 +383,11 @@ fn not_present(
     Err(missing_parent(table, parent, key, values, &enforcer.catalog, &enforcer.eval))
 }
 
+/// Without its values for who may not read them.
 fn shown(table: &TableDef, columns: &[ColumnId], values: &[Datum], eval: &EvalContext) -> String {
+    if !rows::may_show_all(table, columns, eval) {
+        return "Key".to_string();
+    }
     let names: Vec<&str> = columns.iter().map(|id| table.column(*id).name.as_str()).collect();
     let values: Vec<String> = (columns.iter().zip(values))
         .map(|(id, value)| match value {

@@ -169,11 +169,15 @@ pub(crate) fn setting(session: &mut Session, clause: &RoleSettingClause) -> Resu
     let key = |name: &str, value: String| RoleSetting { database, role, name: Settings::name_of(name), value };
     let edits = match &clause.change {
         SettingChange::ResetAll => {
-            let own =
-                catalog.role_settings.iter().filter(|setting| (setting.database, setting.role) == (database, role));
+            // What the user may not set, stays.
+            let own = catalog.role_settings.iter().filter(|setting| {
+                (setting.database, setting.role) == (database, role)
+                    && Settings::may_set(&setting.name, session.superuser).is_ok()
+            });
             own.map(|setting| CatalogEdit::SetRoleSetting { setting: setting.clone(), remove: true }).collect()
         }
         SettingChange::Set(name, SetValue::Default) => {
+            Settings::may_set(name, session.superuser)?;
             vec![CatalogEdit::SetRoleSetting { setting: key(name, String::new()), remove: true }]
         }
         SettingChange::Set(name, SetValue::Items(items)) => {
@@ -183,6 +187,7 @@ pub(crate) fn setting(session: &mut Session, clause: &RoleSettingClause) -> Resu
         }
         SettingChange::FromCurrent(name) => {
             Settings::refuse_identity(&Settings::name_of(name))?;
+            Settings::may_set(name, session.superuser)?;
             let value = session.settings.show(name)?;
             vec![CatalogEdit::SetRoleSetting { setting: key(name, value), remove: false }]
         }

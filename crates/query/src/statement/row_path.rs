@@ -138,7 +138,9 @@ impl RowPath {
             format!("new row for relation \"{}\" violates check constraint \"{}\"", self.table.name, check.name);
         let mut object = rows::object_of(&self.table, &self.catalog);
         object.constraint = Some(check.name.clone());
-        SqlError::new("23514", message).with_detail(rows::failing_row(&self.table, row, &self.eval)).with_object(object)
+        SqlError::new("23514", message)
+            .with_detail_if(rows::failing_row(&self.table, row, &self.eval))
+            .with_object(object)
     }
 
     /// Writes a completed row. A live row of its key is the caller's to decide about.
@@ -178,11 +180,8 @@ impl RowPath {
         for check in &self.rules.view_checks {
             if check.condition.eval_scalar(row, &self.eval)? != Datum::Bool(true) {
                 let message = format!("new row violates check option for view \"{}\"", check.name);
-                return Err(SqlError::new("44000", message).with_detail(rows::failing_row(
-                    &self.table,
-                    row,
-                    &self.eval,
-                )));
+                let detail = rows::failing_row(&self.table, row, &self.eval);
+                return Err(SqlError::new("44000", message).with_detail_if(detail));
             }
         }
         Ok(())

@@ -6,12 +6,13 @@ use crate::error::{ErrorObject, Result, SqlError};
 use crate::plan::HeldRows;
 use crate::session::outcome::{Outcome, ResultColumn, RowSource, RowStream};
 use crate::session::params;
+use crate::system::SystemContext;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
 use basalt_engine::{Catalog, Txn};
 use basalt_expr::EvalContext;
-use basalt_types::schema::{IndexDef, IndexSource};
-use basalt_types::{ColumnBuilder, DataType, Datum, Key, ObjectId, TableDef, batch};
+use basalt_types::schema::{ColumnDef, IndexDef, IndexSource};
+use basalt_types::{ColumnBuilder, ColumnId, DataType, Datum, Key, ObjectId, TableDef, batch};
 use std::sync::Arc;
 
 /// Rows per batch of computed results.
@@ -254,20 +255,51 @@ fn not_null_violation(
     let message =
         format!("null value in column \"{column}\" of relation \"{}\" violates not-null constraint", table.name);
     SqlError::new("23502", message)
-        .with_detail(failing_row(table, row, eval))
+        .with_detail_if(failing_row(table, row, eval))
         .with_object(ErrorObject { column: Some(column.to_string()), ..object_of(table, catalog) })
 }
 
-/// The detail that shows a row that violates a constraint.
-pub(crate) fn failing_row(table: &TableDef, row: &[Datum], eval: &EvalContext) -> String {
-    let shown: Vec<String> = table
-        .live_columns()
+/// The detail that shows a row that violates a constraint, as far as the user may read it.
+pub(crate) fn failing_row(table: &TableDef, row: &[Datum], eval: &EvalContext) -> Option<String> {
+    let live: Vec<&ColumnDef> = table.live_columns().collect();
+    let readable: Vec<&ColumnDef> = live.iter().copied().filter(|column| may_show(table, column.id, eval)).collect();
+    let shown: Vec<String> = (readable.iter())
         .map(|column| match &row[column.id.position()] {
             Datum::Null => "null".to_string(),
             value => shorten(params::show(&column.ty, value, eval)),
         })
         .collect();
-    format!("Failing row contains ({}).", shown.join(", "))
+    let names = match readable.len() == live.len() {
+        true => String::new(),
+        false => {
+            let names: Vec<&str> = readable.iter().map(|column| column.name.as_str()).collect();
+            format!("({}) = ", names.join(", "))
+        }
+    };
+    let is_seen = live.is_empty() || !readable.is_empty();
+    is_seen.then(|| format!("Failing row contains {names}({}).", shown.join(", ")))
+}
+
+/// Whether errors may show values of a column: to those who may read it.
+fn may_show(table: &TableDef, id: ColumnId, eval: &EvalContext) -> bool {
+    SystemContext::of(eval).is_none_or(|system| system.may_read(table, table.column(id)))
+}
+
+/// The same of a key.
+pub(crate) fn may_show_all(table: &TableDef, ids: &[ColumnId], eval: &EvalContext) -> bool {
+    ids.iter().all(|id| may_show(table, *id, eval))
+}
+
+/// An expression tells of columns that it does not name here: for those who may read all.
+fn may_show_index(table: &TableDef, index: &IndexDef, eval: &EvalContext) -> bool {
+    let of_key: Option<Vec<ColumnId>> = (index.columns.iter())
+        .map(|column| match column.source {
+            IndexSource::Column(id) => Some(id),
+            IndexSource::Expression(_) => None,
+        })
+        .collect();
+    let ids = of_key.unwrap_or_else(|| table.live_columns().map(|column| column.id).collect());
+    may_show_all(table, &ids, eval)
 }
 
 /// Values in details are cut, as PostgreSQL does.
@@ -293,7 +325,7 @@ pub(crate) fn duplicate_row(
     let Some(index) = index.and_then(|index| table.index(index)) else {
         let key = table.primary_key.iter().flat_map(|key| &key.columns);
         let values = key.map(|id| params::show(&table.column(*id).ty, &row[id.position()], eval)).collect();
-        return duplicate(table, values, &catalog);
+        return duplicate(table, values, &catalog, eval);
     };
     match txn.engine().index_values(table, index, row) {
         Ok(values) => {
@@ -314,17 +346,15 @@ pub(crate) fn duplicate_key(table: &TableDef, key: &Key, catalog: &Catalog, eval
         let value = basalt_types::key::take_column(ty, &mut rest);
         value.map_or_else(|| "?".to_string(), |value| params::show(ty, &value, eval))
     });
-    duplicate(table, values.collect(), catalog)
+    duplicate(table, values.collect(), catalog, eval)
 }
 
-fn duplicate(table: &TableDef, values: Vec<String>, catalog: &Catalog) -> SqlError {
+fn duplicate(table: &TableDef, values: Vec<String>, catalog: &Catalog, eval: &EvalContext) -> SqlError {
     let Some(key) = &table.primary_key else { return SqlError::internal("a table without a key has a duplicate") };
     let names: Vec<&str> = key.columns.iter().map(|id| table.column(*id).name.as_str()).collect();
-    violation("23505", table, &key.constraint_name, catalog).with_detail(format!(
-        "Key ({})=({}) already exists.",
-        names.join(", "),
-        values.join(", ")
-    ))
+    let detail = || format!("Key ({})=({}) already exists.", names.join(", "), values.join(", "));
+    let detail = may_show_all(table, &key.columns, eval).then(detail);
+    violation("23505", table, &key.constraint_name, catalog).with_detail_if(detail)
 }
 
 /// 23505 of a unique index. A value that is `None` is not known.
@@ -336,8 +366,8 @@ pub(crate) fn duplicate_in(
     catalog: &Catalog,
     eval: &EvalContext,
 ) -> SqlError {
-    violation("23505", table, &index.name, catalog)
-        .with_detail(format!("{} already exists.", shown_key(table, index, values, eval)))
+    let detail = may_show_index(table, index, eval).then(|| shown_key(table, index, values, eval));
+    violation("23505", table, &index.name, catalog).with_detail_if(detail.map(|key| format!("{key} already exists.")))
 }
 
 /// `Key (columns)=(values)` as details have it.

@@ -20,7 +20,7 @@ pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, own
         return Err(exists("42P06", "schema", name));
     }
     let owner = match owner {
-        Some(owner) => resolve::role(session, &catalog, owner)?,
+        Some(owner) => resolve::new_owner(session, &catalog, owner, None)?,
         None => session.user.clone(),
     };
     let id = session.db.engine().next_object_id();

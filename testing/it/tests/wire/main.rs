@@ -29,6 +29,7 @@ mod portals;
 mod query_groups;
 mod reactors;
 mod row_locks;
+mod secrets;
 mod serving;
 mod shell;
 mod spill;

@@ -164,6 +164,10 @@ impl Binder<'_> {
 
     /// The target below a view, with the view's columns.
     fn view_target(&mut self, view: &Arc<ViewDef>, verb: Verb, conditions: bool) -> Result<Target> {
+        if view.is_barrier() && conditions {
+            let message = format!("changing rows of view \"{}\" is not supported: it is a security barrier", view.name);
+            return Err(SqlError::not_supported(message));
+        }
         let query = super::super::parse_query(&view.sql)?;
         let (name, alias, select) = updatable::parts(&query).map_err(|why| cannot_change(view, verb, why))?;
         if matches!(self.ctx.relation(name), Ok(Relation::Table(table)) if table.materialized.is_some()) {
