@@ -6,6 +6,7 @@
 //! is evaluated again on exactly the rows that do.
 
 mod lazy;
+pub(crate) mod room;
 pub(crate) mod rows;
 mod scalar;
 pub mod vector;

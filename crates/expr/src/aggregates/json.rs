@@ -8,7 +8,7 @@ use crate::context::EvalContext;
 use crate::error::{Error, Result};
 use crate::eval::vector::{VectorBuilder, value_at};
 use crate::functions::arg::scalar;
-use crate::functions::json::build::MembersOut;
+use crate::functions::json::build::{MembersOut, document};
 use crate::functions::json::convert::JsonWriter;
 use crate::functions::{Kernel, Registry, Volatility};
 use crate::tree::Expr;
@@ -140,11 +140,11 @@ impl Elements {
         kept.get_or_insert_with(Vec::new)
     }
 
-    fn texts(&self, show: impl Fn(&[u8]) -> Vec<u8>) -> Result<ArrayRef> {
+    fn texts(&self, show: impl Fn(&[u8]) -> Result<Datum>) -> Result<ArrayRef> {
         let mut builder = VectorBuilder::new(&self.ty, self.kept.len());
         for kept in &self.kept {
             match kept {
-                Some(text) => builder.push(&Datum::Bytes(show(text).into()))?,
+                Some(text) => builder.push(&show(text)?)?,
                 None => builder.skip(),
             }
         }
@@ -187,7 +187,7 @@ impl GroupsAccumulator for Elements {
     }
 
     fn state(&mut self) -> Result<Vec<ArrayRef>> {
-        let states = self.texts(<[u8]>::to_vec)?;
+        let states = self.texts(|text| Ok(Datum::Bytes(text.into())))?;
         self.kept.clear();
         Ok(vec![states])
     }
@@ -195,7 +195,7 @@ impl GroupsAccumulator for Elements {
     fn evaluate(&mut self) -> Result<ArrayRef> {
         self.texts(|text| {
             let text = text.strip_prefix(STRUCTURED.as_bytes()).unwrap_or(text);
-            [b"[", text, b"]"].concat()
+            document([b"[", text, b"]"].concat())
         })
     }
 
@@ -289,7 +289,7 @@ impl GroupsAccumulator for Members {
             };
             let mut members = MembersOut::new(&self.ty);
             pairs.iter().for_each(|(key, value)| members.push(key.clone(), value.clone()));
-            builder.push(&members.finish("{ ", " }"))?;
+            builder.push(&members.finish("{ ", " }")?)?;
         }
         builder.finish()
     }

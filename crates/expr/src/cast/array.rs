@@ -5,13 +5,14 @@ use super::{cast_datum, is_text, texts};
 use crate::context::EvalContext;
 use crate::datetime::date_to_timestamp;
 use crate::error::{Error, Result};
+use crate::eval::room::Room;
 use crate::io::{LogicalBuilder, datum_at};
 use crate::numeric::{Numeric, POWERS_OF_TEN, encode_scaled, precision_overflow, rescale_i128};
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
-use basalt_types::DataType;
+use basalt_types::{DataType, Datum};
 use std::sync::Arc;
 
 /// Casts a logical array. The first value that has no cast fails the whole.
@@ -37,6 +38,7 @@ pub fn cast_array(
         return Ok(cast);
     }
     let mut out = LogicalBuilder::new(to, array.len());
+    let mut room = Room::of_batch();
     // The only byte of a "char" is a number of its own.
     let texts = array.as_string_view_opt().filter(|_| is_text(from) && *from != DataType::Char);
     for row in 0..array.len() {
@@ -46,7 +48,11 @@ pub fn cast_array(
             out.push(&value)?;
             continue;
         }
-        out.push(&cast_datum(from, to, &datum_at(from, array, row), explicit, ctx)?)?;
+        let value = cast_datum(from, to, &datum_at(from, array, row), explicit, ctx)?;
+        if let Datum::Bytes(bytes) = &value {
+            room.take(bytes.len())?;
+        }
+        out.push(&value)?;
     }
     Ok(out.finish())
 }

@@ -18,7 +18,7 @@ use basalt_types::{DataType, Datum};
 
 /// Calls a function's scalar kernel for each row.
 pub(crate) fn call(function: &Function, args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
-    let mut builder = VectorBuilder::new(info.ty, rows);
+    let mut builder = VectorBuilder::of_batch(info.ty, rows);
     let mut values = vec![Datum::Null; args.len()];
     for row in 0..rows {
         for ((slot, arg), ty) in values.iter_mut().zip(args).zip(info.arg_types) {
@@ -42,7 +42,7 @@ pub(super) fn per_row(expr: &Expr, input: Input) -> Result<Vector> {
     for (index, child) in flat.children_mut().into_iter().enumerate() {
         *child = Expr::Column { index, ty: types[index].clone() };
     }
-    let mut builder = VectorBuilder::new(&expr.ty(), input.rows);
+    let mut builder = VectorBuilder::of_batch(&expr.ty(), input.rows);
     for row in 0..input.rows {
         let values: Vec<Datum> = vectors.iter().zip(&types).map(|(vector, ty)| vector.value(ty, row)).collect();
         builder.push(&scalar::eval(&flat, &values, input.ctx)?)?;

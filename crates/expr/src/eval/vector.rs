@@ -1,8 +1,9 @@
 //! Operands of vector kernels, and the way between vectors and single values.
 
+use super::room::Room;
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use basalt_types::{ColumnBuilder, DataType, Datum, PhysType, batch};
 
@@ -59,6 +60,11 @@ fn repeat(ty: &DataType, value: &Datum, rows: usize) -> Result<ArrayRef> {
     if value.is_null() {
         return Ok(arrow_array::new_null_array(&ty.to_arrow(), rows));
     }
+    if let Datum::Bytes(_) = value {
+        // All rows show the same bytes.
+        let one = from_values(ty, std::iter::once(value), 1)?;
+        return arrow::compute::take(&one, &UInt32Array::from_value(0, rows), None).map_err(from_arrow);
+    }
     from_values(ty, std::iter::repeat_n(value, rows), rows)
 }
 
@@ -75,14 +81,29 @@ pub fn from_values<'a>(ty: &DataType, values: impl Iterator<Item = &'a Datum>, c
 pub struct VectorBuilder {
     ty: DataType,
     values: ColumnBuilder,
+    room: Room,
 }
 
 impl VectorBuilder {
     pub fn new(ty: &DataType, capacity: usize) -> VectorBuilder {
-        VectorBuilder { ty: ty.clone(), values: ColumnBuilder::new(ty.phys().unwrap_or(PhysType::Bytes), capacity) }
+        let values = ColumnBuilder::new(ty.phys().unwrap_or(PhysType::Bytes), capacity);
+        VectorBuilder { ty: ty.clone(), values, room: Room::unlimited() }
     }
 
+    /// For what an expression gives for the rows of a batch, which is held to a limit.
+    pub fn of_batch(ty: &DataType, rows: usize) -> VectorBuilder {
+        VectorBuilder::within(ty, rows, Room::of_batch())
+    }
+
+    pub(super) fn within(ty: &DataType, rows: usize, room: Room) -> VectorBuilder {
+        VectorBuilder { room, ..VectorBuilder::new(ty, rows) }
+    }
+
+    /// 53200 if the values of a batch become too large.
     pub fn push(&mut self, value: &Datum) -> Result<()> {
+        if let Datum::Bytes(bytes) = value {
+            self.room.take(bytes.len())?;
+        }
         match self.values.push(value) {
             true => Ok(()),
             false => Err(Error::internal(format!("{value:?} is not a value of type {}", self.ty.sql_name()))),

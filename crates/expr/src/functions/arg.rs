@@ -5,9 +5,11 @@
 
 use crate::datetime::TimeTz;
 use crate::error::{Error, Result};
+use crate::eval::room::{self, Room};
 use crate::eval::vector::{Vector, VectorBuilder, from_arrow, value_at};
 use crate::interval::Interval;
 use crate::numeric::Numeric;
+use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
@@ -133,7 +135,7 @@ macro_rules! written {
             )+
             let mut out = String::new();
             body($($name,)+ &mut out)?;
-            Ok(basalt_types::Datum::Bytes(out.into_bytes().into()))
+            <$crate::functions::arg::Txt as $crate::functions::arg::Out>::datum(out, info.ty)
         }
         fn vector(args: &[$crate::eval::vector::Vector], rows: usize, info: &$crate::functions::CallInfo)
             -> $crate::error::Result<$crate::eval::vector::Vector> {
@@ -152,7 +154,7 @@ macro_rules! written {
                 } else {
                     out.clear();
                     body($($name.at(row)?,)+ &mut out)?;
-                    builder.append_value(&out);
+                    builder.push(&out)?;
                 }
             }
             Ok($crate::eval::vector::Vector::Array(<Txt as Out>::finish(builder, nulls, info.ty)?))
@@ -315,6 +317,25 @@ fn as_text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| Error::invalid_utf8(bytes, error.valid_up_to()))
 }
 
+/// The texts of a batch.
+pub struct TextBuilder {
+    texts: StringViewBuilder,
+    room: Room,
+}
+
+impl TextBuilder {
+    pub(crate) fn within(rows: usize, room: Room) -> TextBuilder {
+        TextBuilder { texts: StringViewBuilder::with_capacity(rows), room }
+    }
+
+    /// 53200 if the texts become too large.
+    pub fn push(&mut self, text: &str) -> Result<()> {
+        self.room.take(text.len())?;
+        self.texts.append_value(text);
+        Ok(())
+    }
+}
+
 /// Every type of the string category, json included.
 pub struct Txt;
 
@@ -341,27 +362,27 @@ impl Arg for Txt {
 
 impl Out for Txt {
     type Value<'v> = String;
-    type Builder = arrow_array::builder::StringViewBuilder;
+    type Builder = TextBuilder;
 
     fn datum(value: String, _: &DataType) -> Result<Datum> {
+        room::check_longer(value.len(), 0)?;
         Ok(Datum::Bytes(value.into_bytes().into()))
     }
 
     fn builder(_: &DataType, rows: usize) -> Self::Builder {
-        arrow_array::builder::StringViewBuilder::with_capacity(rows)
+        TextBuilder::within(rows, Room::of_batch())
     }
 
     fn push(builder: &mut Self::Builder, value: String, _: &DataType) -> Result<()> {
-        builder.append_value(value);
-        Ok(())
+        builder.push(&value)
     }
 
     fn skip(builder: &mut Self::Builder) {
-        builder.append_null();
+        builder.texts.append_null();
     }
 
     fn finish(mut builder: Self::Builder, _: Option<NullBuffer>, _: &DataType) -> Result<ArrayRef> {
-        Ok(Arc::new(builder.finish()))
+        Ok(Arc::new(builder.texts.finish()))
     }
 }
 
@@ -370,7 +391,7 @@ pub struct Part;
 
 impl Out for Part {
     type Value<'v> = Cow<'v, str>;
-    type Builder = arrow_array::builder::StringViewBuilder;
+    type Builder = TextBuilder;
 
     fn datum(value: Cow<'_, str>, _: &DataType) -> Result<Datum> {
         Ok(Datum::Bytes(value.as_bytes().into()))
@@ -381,12 +402,11 @@ impl Out for Part {
     }
 
     fn push(builder: &mut Self::Builder, value: Cow<'_, str>, _: &DataType) -> Result<()> {
-        builder.append_value(value);
-        Ok(())
+        builder.push(&value)
     }
 
     fn skip(builder: &mut Self::Builder) {
-        builder.append_null();
+        Txt::skip(builder);
     }
 
     fn finish(builder: Self::Builder, nulls: Option<NullBuffer>, ty: &DataType) -> Result<ArrayRef> {
@@ -422,11 +442,12 @@ impl Out for Byt {
     type Builder = VectorBuilder;
 
     fn datum(value: Vec<u8>, _: &DataType) -> Result<Datum> {
+        room::check_longer(value.len(), 0)?;
         Ok(Datum::Bytes(value.into()))
     }
 
     fn builder(ty: &DataType, rows: usize) -> VectorBuilder {
-        VectorBuilder::new(ty, rows)
+        VectorBuilder::of_batch(ty, rows)
     }
 
     fn push(builder: &mut VectorBuilder, value: Vec<u8>, _: &DataType) -> Result<()> {
@@ -501,7 +522,7 @@ impl Out for Num {
     }
 
     fn builder(ty: &DataType, rows: usize) -> VectorBuilder {
-        VectorBuilder::new(ty, rows)
+        VectorBuilder::of_batch(ty, rows)
     }
 
     fn push(builder: &mut VectorBuilder, value: Numeric, ty: &DataType) -> Result<()> {
@@ -552,7 +573,7 @@ macro_rules! fixed16 {
             }
 
             fn builder(ty: &DataType, rows: usize) -> VectorBuilder {
-                VectorBuilder::new(ty, rows)
+                VectorBuilder::of_batch(ty, rows)
             }
 
             fn push(builder: &mut VectorBuilder, value: $value, _: &DataType) -> Result<()> {
@@ -603,7 +624,7 @@ impl Out for Val {
     }
 
     fn builder(ty: &DataType, rows: usize) -> VectorBuilder {
-        VectorBuilder::new(ty, rows)
+        VectorBuilder::of_batch(ty, rows)
     }
 
     fn push(builder: &mut VectorBuilder, value: Datum, _: &DataType) -> Result<()> {

@@ -150,7 +150,7 @@ fn each(
         Vector::Array(array) => Some(array.as_binary_view_opt().ok_or_else(|| mismatch(ty, array))?),
         Vector::Const(_) => None,
     };
-    let mut builder = VectorBuilder::new(info.ty, rows);
+    let mut builder = VectorBuilder::of_batch(info.ty, rows);
     for row in 0..rows {
         if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             builder.skip();

@@ -5,6 +5,7 @@ use super::strings::text_of;
 use super::{CallInfo, Kernel, array_columns, array_elements};
 use crate::array_value::{self, ArrayValue, DIMENSIONS_MAX, Dimension};
 use crate::error::{Error, Result};
+use crate::eval::room::check_longer;
 use crate::operators::{check_comparable, equal_datums};
 use basalt_types::{DataType, Datum};
 
@@ -318,12 +319,16 @@ fn to_text(args: &[Datum], info: &CallInfo, null: Option<&str>) -> Result<Datum>
     let types = [element_type(&info.arg_types[0]).clone()];
     let one = CallInfo { arg_types: &types, ..*info };
     let mut pieces = Vec::new();
+    let mut bytes = 0;
     for value in elements(args, 0, info)? {
         match (value.is_null(), null) {
-            (true, None) => {}
+            (true, None) => continue,
             (true, Some(null)) => pieces.push(null.to_string()),
             (false, _) => pieces.push(text_of(&value, 0, &one)?.into_owned()),
         }
+        let more = pieces.last().map_or(0, String::len) + delimiter.len();
+        check_longer(bytes, more)?;
+        bytes += more;
     }
     Ok(Datum::text(&pieces.join(delimiter)))
 }

@@ -39,7 +39,7 @@ impl Out for Net {
     }
 
     fn builder(ty: &DataType, rows: usize) -> VectorBuilder {
-        VectorBuilder::new(ty, rows)
+        VectorBuilder::of_batch(ty, rows)
     }
 
     fn push(builder: &mut VectorBuilder, value: Inet, ty: &DataType) -> Result<()> {

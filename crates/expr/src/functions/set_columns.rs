@@ -107,7 +107,7 @@ impl SetCall {
     fn one_by_one(&self, args: &[ArrayRef], rows: &[u32], ctx: &EvalContext) -> Result<SetColumn> {
         let logical = args.iter().zip(&self.arg_types).map(|(column, ty)| to_logical(ty, column));
         let logical: Vec<ArrayRef> = logical.collect();
-        let (mut out, mut counts) = (VectorBuilder::new(&self.ty, rows.len()), Vec::with_capacity(rows.len()));
+        let (mut out, mut counts) = (VectorBuilder::of_batch(&self.ty, rows.len()), Vec::with_capacity(rows.len()));
         for row in rows {
             let columns = logical.iter().zip(&self.arg_types);
             let values: Vec<Datum> = columns.map(|(column, ty)| value_at(ty, column.as_ref(), *row as usize)).collect();

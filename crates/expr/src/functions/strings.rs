@@ -5,6 +5,7 @@
 use super::arg::*;
 use super::{CallInfo, Kernel};
 use crate::error::{Error, Result};
+use crate::eval::room::{VALUE_BYTES_MAX, check_longer};
 use crate::io;
 use crate::operators::printed;
 use crate::words::quote_ident;
@@ -21,7 +22,7 @@ mod unicode;
 pub(crate) use format::quote_literal;
 
 /// The longest string that functions make, in bytes.
-const TEXT_BYTES_MAX: usize = (1 << 30) - 1;
+const TEXT_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     lengths(name, args)
@@ -293,6 +294,7 @@ fn changes(name: &str, args: &str) -> Option<Kernel> {
             Ok(())
         }),
         ("replace", "text,text,text") => written!(|text: Txt, from: Txt, to: Txt; out| {
+            check_replaced(text, from, to)?;
             replace(text, from, to, out);
             Ok(())
         }),
@@ -353,6 +355,16 @@ fn each_of_few(text: &[u8], sought: &[u8], mut found: impl FnMut(usize)) {
         }
         from = at + if is { sought.len() } else { 1 };
     }
+}
+
+/// 54000 if the text becomes too long. What is replaced is only counted where it might.
+fn check_replaced(text: &str, from: &str, to: &str) -> Result<()> {
+    let more = to.len().saturating_sub(from.len());
+    if from.is_empty() || check_longer(text.len(), (text.len() / from.len()).saturating_mul(more)).is_ok() {
+        return Ok(());
+    }
+    let count = memchr::memmem::find_iter(text.as_bytes(), from.as_bytes()).count();
+    check_longer(text.len(), count.saturating_mul(more))
 }
 
 fn replace(text: &str, from: &str, to: &str, out: &mut String) {
@@ -435,7 +447,9 @@ fn joined(args: &[Datum], from: usize, separator: &str, info: &CallInfo) -> Resu
             out.push_str(separator);
         }
         any = true;
-        out.push_str(&text_of(value, at, info)?);
+        let text = text_of(value, at, info)?;
+        check_longer(out.len(), text.len() + separator.len())?;
+        out.push_str(&text);
     }
     Ok(Datum::text(&out))
 }

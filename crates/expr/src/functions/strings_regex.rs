@@ -4,6 +4,7 @@ use super::arg::*;
 use super::{CallInfo, Kernel};
 use crate::array_value;
 use crate::error::{Error, Result};
+use crate::eval::room::check_longer;
 use crate::pattern::are::{self, Flags};
 use crate::pattern::span::{Groups, Pattern};
 use basalt_types::{DataType, Datum};
@@ -56,11 +57,18 @@ fn names_groups(replacement: &str) -> bool {
     false
 }
 
-/// `\1`…`\9` and `\&` in a replacement.
-fn expand(text: &str, groups: &[Option<Range<usize>>], replacement: &str, out: &mut String) {
+/// `\1`…`\9` and `\&` in a replacement. 54000 if the text becomes too long.
+fn expand(text: &str, groups: &[Option<Range<usize>>], replacement: &str, out: &mut String) -> Result<()> {
+    check_longer(out.len(), replacement.len())?;
     if !replacement.contains('\\') {
-        return out.push_str(replacement);
+        out.push_str(replacement);
+        return Ok(());
     }
+    let put = |part: &str, out: &mut String| -> Result<()> {
+        check_longer(out.len(), part.len())?;
+        out.push_str(part);
+        Ok(())
+    };
     let group = |index: usize| groups.get(index).cloned().flatten().map_or("", |range| &text[range]);
     let mut chars = replacement.chars();
     while let Some(char) = chars.next() {
@@ -69,8 +77,8 @@ fn expand(text: &str, groups: &[Option<Range<usize>>], replacement: &str, out: &
             continue;
         }
         match chars.next() {
-            Some('&') => out.push_str(group(0)),
-            Some(digit @ '1'..='9') => out.push_str(group(digit as usize - '0' as usize)),
+            Some('&') => put(group(0), out)?,
+            Some(digit @ '1'..='9') => put(group(digit as usize - '0' as usize), out)?,
             Some('\\') | None => out.push('\\'),
             Some(other) => {
                 out.push('\\');
@@ -78,23 +86,27 @@ fn expand(text: &str, groups: &[Option<Range<usize>>], replacement: &str, out: &
             }
         }
     }
+    Ok(())
 }
 
 /// Replaces the `nth` match from `start` on (all where `nth` is 0).
-fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: usize, out: &mut String) {
+/// 54000 if the text becomes too long.
+fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: usize, out: &mut String) -> Result<()> {
     let (skipped, taken) = if nth == 0 { (0, usize::MAX) } else { (nth - 1, 1) };
     let mut copied = 0;
-    let mut put = |groups: &[Option<Range<usize>>]| {
+    let mut put = |groups: &[Option<Range<usize>>]| -> Result<()> {
         let range = groups.first().cloned().flatten().unwrap_or(0..0);
         out.push_str(&text[copied..range.start]);
-        expand(text, groups, replacement, out);
+        expand(text, groups, replacement, out)?;
         copied = range.end;
+        Ok(())
     };
     match pattern.has_groups() && names_groups(replacement) {
-        true => matches(pattern, text, start).skip(skipped).take(taken).for_each(|groups| put(&groups)),
-        false => spans(pattern, text, start).skip(skipped).take(taken).for_each(|range| put(&[Some(range)])),
+        true => matches(pattern, text, start).skip(skipped).take(taken).try_for_each(|groups| put(&groups))?,
+        false => spans(pattern, text, start).skip(skipped).take(taken).try_for_each(|range| put(&[Some(range)]))?,
     }
     out.push_str(&text[copied..]);
+    Ok(())
 }
 
 fn invalid_value(name: &str, value: i32) -> Error {
@@ -130,7 +142,7 @@ fn replacing(name: &str, args: &str) -> Option<Kernel> {
     }
     Some(match args {
         "text,text,text" => written!(|text: Txt, pattern: Txt, new: Txt; out| {
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1, out))
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1, out))?
         }),
         "text,text,text,text" => {
             written!(|text: Txt, pattern: Txt, new: Txt, options: Txt; out| {
@@ -142,12 +154,12 @@ fn replacing(name: &str, args: &str) -> Option<Kernel> {
                     ));
                 }
                 let flags = Flags::parse(options)?;
-                are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global), out))
+                are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global), out))?
             })
         }
         "text,text,text,int4" => written!(|text: Txt, pattern: Txt, new: Txt, start: I4; out| {
             let start = start_byte(text, start)?;
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1, out))
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1, out))?
         }),
         "text,text,text,int4,int4" => written!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4; out| {
             replace_from(text, pattern, new, (start, nth), "", out)
@@ -173,7 +185,7 @@ fn replace_from(
     if nth < 0 {
         return Err(invalid_value("n", nth));
     }
-    are::cached(pattern, Flags::parse(flags)?, |regex| replace(regex, text, new, start, nth as usize, out))
+    are::cached(pattern, Flags::parse(flags)?, |regex| replace(regex, text, new, start, nth as usize, out))?
 }
 
 fn group_texts(text: &str, groups: &Groups) -> Result<Datum> {

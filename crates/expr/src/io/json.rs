@@ -10,7 +10,7 @@ use std::io::Write;
 use std::ops::Range;
 
 /// Nesting beyond this is refused (54001) before the stack is at risk.
-const DEPTH_MAX: usize = 1_000;
+pub const DEPTH_MAX: usize = 1_000;
 
 /// Characters of a number that is written as it stands, if it stands as numeric prints it.
 const PLAIN_NUMBER_BYTES_MAX: usize = 1_000;
@@ -48,6 +48,48 @@ pub fn canonical(text: &str) -> Result<String> {
 /// Whether text is a JSON number, as it stands.
 pub fn is_number(text: &str) -> bool {
     is_number_token(text.as_bytes())
+}
+
+/// 54001: nested deeper than [`DEPTH_MAX`].
+#[cold]
+pub fn too_deep() -> Error {
+    Error::new("54001", "stack depth limit exceeded")
+        .with_detail(format!("JSON may be nested {DEPTH_MAX} levels deep."))
+}
+
+/// 54001 if valid JSON, put together out of parts, is nested deeper than the parser would take it.
+pub fn check_depth(text: &[u8]) -> Result<()> {
+    // Each level takes a bracket at either end, and most documents have too few of them.
+    let opens = |bytes: &[u8]| bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    if text.len() <= 2 * DEPTH_MAX || opens(text) <= DEPTH_MAX {
+        return Ok(());
+    }
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => at = after_string(text, at),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
+}
+
+/// Behind the string that goes on at `at`.
+fn after_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found + 1;
+        match text[at - 1] {
+            b'"' => return at,
+            _ => at += 1,
+        }
+    }
+    text.len()
 }
 
 /// Appends a JSON string with its quotes.
@@ -139,12 +181,9 @@ impl<'a> Parser<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Result<()> {
-        if depth > DEPTH_MAX {
-            return Err(Error::new("54001", "stack depth limit exceeded")
-                .with_detail(format!("JSON may be nested {DEPTH_MAX} levels deep.")));
-        }
         self.blanks();
         match self.rest().first() {
+            Some(b'{' | b'[') if depth >= DEPTH_MAX => Err(too_deep()),
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
             Some(b'"') => {

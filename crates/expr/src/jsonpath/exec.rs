@@ -11,6 +11,7 @@ use super::value::binary_offset;
 use super::*;
 use crate::context::EvalContext;
 use crate::error::Error;
+use crate::io::json::check_depth;
 use basalt_types::jsonb::{self, Kind};
 
 pub use super::datetime::DateTime;
@@ -559,7 +560,7 @@ impl<'a> Runner<'_, 'a> {
         };
         let base = self.base;
         let offset = match part.start().checked_sub(base.start) {
-            Some(target) => binary_offset(&part.whole()[base.start..], target),
+            Some(target) => binary_offset(&part.whole()[base.start..], target).map_err(Failure::Hard)?,
             None => 0,
         };
         let id = base.id * DOCUMENT_IDS + offset;
@@ -568,7 +569,9 @@ impl<'a> Runner<'_, 'a> {
             if steps.is_empty() && found.is_none() {
                 return Ok(true);
             }
-            let pair = Part::made(format!("{{\"id\": {id}, \"key\": {key}, \"value\": {}}}", value.text()));
+            let pair = format!("{{\"id\": {id}, \"key\": {key}, \"value\": {}}}", value.text());
+            check_depth(pair.as_bytes()).map_err(Failure::Hard)?;
+            let pair = Part::made(pair);
             self.base = Base { id: self.next_id, start: 0 };
             self.next_id += 1;
             let outcome = self.next(steps, Item::Json(pair), found);

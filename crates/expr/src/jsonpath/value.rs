@@ -1,7 +1,8 @@
 //! Items: what a path walks over.
 
 use super::datetime::DateTime;
-use crate::io::json::write_string;
+use crate::error::Result;
+use crate::io::json::{DEPTH_MAX, too_deep, write_string};
 use crate::numeric::Numeric;
 use basalt_types::jsonb::{self, Kind};
 use std::borrow::Cow;
@@ -147,25 +148,32 @@ impl<'a> Item<'a> {
 /// Where PostgreSQL keeps the container that begins at `target`, in bytes behind the beginning of the container
 /// `text`: `.keyvalue()` tells objects apart by it. (A container is a header and an entry of four bytes for each
 /// key, value or element; then keys, then values; numbers and containers begin at multiples of four.)
-pub fn binary_offset(text: &str, target: usize) -> i64 {
-    let mut layout = Layout { base: text.as_ptr() as usize, target, found: None };
-    layout.container(text, 0);
-    layout.found.unwrap_or(0)
+/// 54001 if `text` is nested too deep.
+pub fn binary_offset(text: &str, target: usize) -> Result<i64> {
+    let mut layout = Layout { base: text.as_ptr() as usize, target, found: None, depth: 0 };
+    layout.container(text, 0)?;
+    Ok(layout.found.unwrap_or(0))
 }
 
 struct Layout {
     base: usize,
     target: usize,
     found: Option<i64>,
+    /// Of the containers around.
+    depth: usize,
 }
 
 impl Layout {
     /// The place behind a container that is kept at `at`.
-    fn container(&mut self, text: &str, at: i64) -> i64 {
+    fn container(&mut self, text: &str, at: i64) -> Result<i64> {
         if text.as_ptr() as usize - self.base == self.target {
             self.found = Some(at);
-            return at;
+            return Ok(at);
         }
+        if self.depth >= DEPTH_MAX {
+            return Err(too_deep());
+        }
+        self.depth += 1;
         let entries = match jsonb::kind(text) {
             Kind::Object => jsonb::members(text).count() * 2,
             _ => jsonb::elements(text).count(),
@@ -176,22 +184,23 @@ impl Layout {
         }
         let values = jsonb::members(text).map(|(_, value)| value);
         for value in jsonb::elements(text).chain(values) {
-            at = self.value(value, at);
+            at = self.value(value, at)?;
             if self.found.is_some() {
                 break;
             }
         }
-        at
+        self.depth -= 1;
+        Ok(at)
     }
 
-    fn value(&mut self, text: &str, at: i64) -> i64 {
+    fn value(&mut self, text: &str, at: i64) -> Result<i64> {
         let aligned = (at + 3) / 4 * 4;
-        match jsonb::kind(text) {
+        Ok(match jsonb::kind(text) {
             Kind::Null | Kind::Bool => at,
             Kind::String => at + jsonb::unquote(text).len() as i64,
             Kind::Number => aligned + numeric_bytes(text),
-            Kind::Array | Kind::Object => self.container(text, aligned),
-        }
+            Kind::Array | Kind::Object => self.container(text, aligned)?,
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Concatenation, JSON and array operators.
 
 use crate::error::Result;
+use crate::eval::room::check_longer;
 use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel, arrays, json};
 use basalt_types::{DataType, Datum};
@@ -8,6 +9,7 @@ use basalt_types::{DataType, Datum};
 pub(super) fn bind(function: &str, right: &str) -> Option<Kernel> {
     Some(match function {
         "textcat" => written!(|a: Txt, b: Txt; out| {
+            check_longer(a.len(), b.len())?;
             out.push_str(a);
             out.push_str(b);
             Ok(())

@@ -5,9 +5,10 @@ use super::convert::JsonWriter;
 use super::{invalid, strings};
 use crate::array_value;
 use crate::error::{Error, Result};
+use crate::eval::room::check_longer;
 use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
-use crate::io::json::write_string;
+use crate::io::json::{check_depth, write_string};
 use basalt_types::jsonb::compare_keys;
 use basalt_types::{DataType, Datum};
 
@@ -16,7 +17,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("to_json" | "to_jsonb", "anyelement") => scalar!(|args, info| {
             let mut out = Vec::new();
             JsonWriter::new(info.ty, info.ctx).write(&args[0], &info.arg_types[0], &mut out)?;
-            Ok(Datum::Bytes(out.into()))
+            document(out)
         }),
         ("array_to_json", _) => scalar!(|args, info| array_to_json(args, info)),
         ("json_build_array" | "jsonb_build_array", "any" | "-") => scalar!(|args, info| {
@@ -29,13 +30,19 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
                 writer.write(value, ty, &mut out)?;
             }
             out.push(b']');
-            Ok(Datum::Bytes(out.into()))
+            document(out)
         }),
         ("json_build_object" | "jsonb_build_object", "any" | "-") => scalar!(|args, info| build_object(args, info)),
         ("row_to_json", _) => scalar!(|args, info| row_to_json(args, info)),
         ("json_object" | "jsonb_object", _) => scalar!(|args, info| object_of_strings(args, info)),
         _ => return None,
     })
+}
+
+/// A document out of parts. 54001 if it is nested too deep.
+pub(crate) fn document(text: Vec<u8>) -> Result<Datum> {
+    check_depth(&text)?;
+    Ok(Datum::Bytes(text.into()))
 }
 
 fn array_to_json(args: &[Datum], info: &CallInfo) -> Result<Datum> {
@@ -46,7 +53,7 @@ fn array_to_json(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let mut out = Vec::new();
     let array = array_value::decode(element, bytes)?;
     JsonWriter::new(info.ty, info.ctx).write_array_with(&array, element, comma, &mut out)?;
-    Ok(Datum::Bytes(out.into()))
+    document(out)
 }
 
 fn row_to_json(args: &[Datum], info: &CallInfo) -> Result<Datum> {
@@ -54,7 +61,7 @@ fn row_to_json(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let mut out = Vec::new();
     let composite = crate::record_value::def_of(&info.arg_types[0])?;
     JsonWriter::new(info.ty, info.ctx).write_row(&args[0], composite, comma, &mut out)?;
-    Ok(Datum::Bytes(out.into()))
+    document(out)
 }
 
 /// Members of an object as they come; `jsonb` puts them in order when the object is written.
@@ -73,8 +80,9 @@ impl MembersOut {
         self.members.push((key, value));
     }
 
-    /// `json` is written with `open` and `close`, and ` : ` behind keys.
-    pub fn finish(mut self, open: &str, close: &str) -> Datum {
+    /// `json` is written with `open` and `close`, and ` : ` behind keys. 54001 if it is nested too deep, 54000 if it
+    /// becomes too long.
+    pub fn finish(mut self, open: &str, close: &str) -> Result<Datum> {
         if self.canonical {
             // Of equal keys the last stays; the sort is stable.
             self.members.sort_by(|left, right| compare_keys(&left.0, &right.0));
@@ -85,6 +93,7 @@ impl MembersOut {
         let (open, close, colon) = if self.canonical { ("{", "}", ": ") } else { (open, close, " : ") };
         let mut out = open.as_bytes().to_vec();
         for (at, (key, value)) in self.members.iter().enumerate() {
+            check_longer(out.len(), key.len() + value.len())?;
             if at > 0 {
                 out.extend_from_slice(b", ");
             }
@@ -93,7 +102,7 @@ impl MembersOut {
             out.extend_from_slice(value);
         }
         out.extend_from_slice(close.as_bytes());
-        Datum::Bytes(out.into())
+        document(out)
     }
 }
 
@@ -118,7 +127,7 @@ fn build_object(args: &[Datum], info: &CallInfo) -> Result<Datum> {
         writer.write(&args[at + 1], &info.arg_types[at + 1], &mut value)?;
         members.push(key, value);
     }
-    Ok(members.finish("{", "}"))
+    members.finish("{", "}")
 }
 
 /// `json_object`: keys and values as one array, or as two.
@@ -166,5 +175,5 @@ fn object_of_strings(args: &[Datum], info: &CallInfo) -> Result<Datum> {
         }
         members.push(key, written);
     }
-    Ok(members.finish("{", "}"))
+    members.finish("{", "}")
 }

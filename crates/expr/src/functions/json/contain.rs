@@ -5,6 +5,7 @@ use super::strings;
 use crate::error::Result;
 use crate::functions::Kernel;
 use crate::functions::arg::*;
+use crate::io::json::{DEPTH_MAX, too_deep};
 use ahash::AHashSet;
 use basalt_types::Datum;
 use basalt_types::jsonb::{self, Kind};
@@ -14,8 +15,8 @@ const HASHED_FROM: usize = 8;
 
 pub(super) fn bind(name: &str) -> Option<Kernel> {
     Some(match name {
-        "jsonb_contains" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(contains(a, b)) }),
-        "jsonb_contained" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(contains(b, a)) }),
+        "jsonb_contains" => kernel!(|a: Txt, b: Txt| -> Bit { contains(a, b) }),
+        "jsonb_contained" => kernel!(|a: Txt, b: Txt| -> Bit { contains(b, a) }),
         "jsonb_exists" => kernel!(|json: Txt, key: Txt| -> Bit { Ok(has_key(json, key)) }),
         "jsonb_exists_any" => scalar!(|args, info| {
             let (json, keys) = (Txt::of(&args[0], &info.arg_types[0])?, keys_of(&args[1], &info.arg_types[1])?);
@@ -67,20 +68,25 @@ fn count_of(json: &str, keys: &AHashSet<String>) -> usize {
 }
 
 /// `left @> right`. An array contains a scalar alone as if it were an array of it.
-fn contains(left: &str, right: &str) -> bool {
+/// 54001 if both are nested too deep.
+fn contains(left: &str, right: &str) -> Result<bool> {
     match (jsonb::kind(left), jsonb::kind(right)) {
-        (Kind::Object, Kind::Object) => object_contains(left, right),
-        (Kind::Array, Kind::Array) => array_contains(left, jsonb::elements(right)),
-        (Kind::Array, kind) if kind.is_scalar() => array_contains(left, std::iter::once(right)),
-        (a, b) => a.is_scalar() && b.is_scalar() && same_scalar(left, right),
+        (Kind::Array, kind) if kind.is_scalar() => array_contains(left, std::iter::once(right), 0),
+        (a, b) if a.is_scalar() && b.is_scalar() => Ok(same_scalar(left, right)),
+        _ => deep_contains(left, right, 0),
     }
 }
 
-fn deep_contains(left: &str, right: &str) -> bool {
+/// `depth`: the containers around each.
+fn deep_contains(left: &str, right: &str, depth: usize) -> Result<bool> {
+    // No document is so deep, unless it was made before that was checked.
+    if depth >= DEPTH_MAX && !jsonb::kind(right).is_scalar() {
+        return Err(too_deep());
+    }
     match (jsonb::kind(left), jsonb::kind(right)) {
-        (Kind::Object, Kind::Object) => object_contains(left, right),
-        (Kind::Array, Kind::Array) => array_contains(left, jsonb::elements(right)),
-        (a, b) => a == b && a.is_scalar() && same_scalar(left, right),
+        (Kind::Object, Kind::Object) => object_contains(left, right, depth),
+        (Kind::Array, Kind::Array) => array_contains(left, jsonb::elements(right), depth),
+        (a, b) => Ok(a == b && a.is_scalar() && same_scalar(left, right)),
     }
 }
 
@@ -89,20 +95,23 @@ fn same_scalar(left: &str, right: &str) -> bool {
 }
 
 /// Both sides' keys stand in one order, so that one pass over each is enough.
-fn object_contains(left: &str, right: &str) -> bool {
+fn object_contains(left: &str, right: &str, depth: usize) -> Result<bool> {
     let mut members = jsonb::members(left);
-    jsonb::members(right).all(|(wanted_key, wanted)| {
+    for (wanted_key, wanted) in jsonb::members(right) {
         let wanted_key = jsonb::unquote(wanted_key);
-        members
-            .find_map(|(key, value)| match jsonb::compare_keys(&jsonb::unquote(key), &wanted_key) {
-                std::cmp::Ordering::Less => None,
-                order => Some(order.is_eq() && deep_contains(value, wanted)),
-            })
-            .unwrap_or(false)
-    })
+        let found = members.find_map(|(key, value)| match jsonb::compare_keys(&jsonb::unquote(key), &wanted_key) {
+            std::cmp::Ordering::Less => None,
+            order => Some(order.is_eq().then_some(value)),
+        });
+        let Some(Some(value)) = found else { return Ok(false) };
+        if !deep_contains(value, wanted, depth + 1)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
-fn array_contains<'a>(left: &str, wanted: impl Iterator<Item = &'a str> + Clone) -> bool {
+fn array_contains<'a>(left: &str, wanted: impl Iterator<Item = &'a str> + Clone, depth: usize) -> Result<bool> {
     let many = wanted.clone().nth(HASHED_FROM).is_some();
     let key_of = |scalar: &str| {
         let mut key = Vec::with_capacity(scalar.len() + 2);
@@ -114,9 +123,27 @@ fn array_contains<'a>(left: &str, wanted: impl Iterator<Item = &'a str> + Clone)
         false => AHashSet::new(),
     };
     let containers: Vec<&str> = jsonb::elements(left).filter(|element| !jsonb::kind(element).is_scalar()).collect();
-    wanted.into_iter().all(|wanted| match jsonb::kind(wanted).is_scalar() {
-        true if many => scalars.contains(&key_of(wanted)),
-        true => jsonb::elements(left).any(|element| same_scalar(element, wanted)),
-        false => containers.iter().any(|found| deep_contains(found, wanted)),
-    })
+    for wanted in wanted {
+        let is_found = match jsonb::kind(wanted).is_scalar() {
+            true if many => scalars.contains(&key_of(wanted)),
+            true => jsonb::elements(left).any(|element| same_scalar(element, wanted)),
+            false => any_contains(&containers, wanted, depth + 1)?,
+        };
+        if !is_found {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
+
+fn any_contains(containers: &[&str], wanted: &str, depth: usize) -> Result<bool> {
+    for found in containers {
+        if deep_contains(found, wanted, depth)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests;

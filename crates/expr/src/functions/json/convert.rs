@@ -6,6 +6,7 @@ use super::invalid;
 use crate::array_value::{self, ArrayValue};
 use crate::context::{DateFormat, EvalContext};
 use crate::error::Result;
+use crate::eval::room::check_longer;
 use crate::functions::arg::*;
 use crate::io;
 use crate::io::json::{is_number, write_string};
@@ -34,8 +35,11 @@ impl<'a> JsonWriter<'a> {
         self.iso.get_or_init(|| Box::new(EvalContext { date_format: DateFormat::Iso, ..self.ctx.clone() }))
     }
 
-    /// Appends a value.
+    /// Appends a value. 54000 if that becomes too long.
     pub fn write(&self, value: &Datum, ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
+        if let Datum::Bytes(bytes) = value {
+            check_longer(out.len(), bytes.len())?;
+        }
         match (value, ty) {
             (Datum::Null, _) => out.extend_from_slice(b"null"),
             (Datum::Bool(value), _) => out.extend_from_slice(if *value { b"true" } else { b"false" }),

@@ -6,14 +6,18 @@ use super::{List, flat_strings, invalid, text_from};
 use crate::error::{Error, Result};
 use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
-use crate::io::json::{validate_strings, write_string};
+use crate::io::json::{check_depth, validate_strings, write_string};
 use basalt_types::jsonb::{self, Kind, Token};
 use basalt_types::{DataType, Datum};
 use std::cmp::Ordering;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     Some(match name {
-        "jsonb_concat" => kernel!(|a: Txt, b: Txt| -> Txt { concat(a, b) }),
+        "jsonb_concat" => kernel!(|a: Txt, b: Txt| -> Txt {
+            let joined = concat(a, b)?;
+            check_depth(joined.as_bytes())?;
+            Ok(joined)
+        }),
         "jsonb_delete" => deletion(args.split(',').nth(1).unwrap_or("")),
         "jsonb_delete_path" => scalar!(|args, info| {
             let json = Txt::of(&args[0], &info.arg_types[0])?;

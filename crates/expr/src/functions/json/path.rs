@@ -2,7 +2,9 @@
 //!
 //! A path that is the same for all rows is read once.
 
+use super::build::document;
 use crate::error::{Error, Result};
+use crate::eval::room::check_longer;
 use crate::eval::vector::{Vector, VectorBuilder};
 use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
@@ -87,7 +89,7 @@ fn each_row(
         Vector::Const(path @ Datum::Bytes(_)) => Some(jsonpath::parse(Txt::of(path, &info.arg_types[1])?)?),
         _ => None,
     };
-    let mut out = VectorBuilder::new(info.ty, rows);
+    let mut out = VectorBuilder::of_batch(info.ty, rows);
     for row in 0..rows {
         if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             out.skip();
@@ -130,10 +132,12 @@ fn query_array(call: &Call, path: &JsonPath) -> Result<Datum> {
         if at > 0 {
             out.extend_from_slice(b", ");
         }
-        out.extend(call.print(item));
+        let text = call.print(item);
+        check_longer(out.len(), text.len())?;
+        out.extend(text);
     }
     out.push(b']');
-    Ok(Datum::Bytes(out.into()))
+    document(out)
 }
 
 fn query_first(call: &Call, path: &JsonPath) -> Result<Datum> {

@@ -2,6 +2,7 @@
 
 use super::text_from;
 use crate::error::Result;
+use crate::eval::room::check_longer;
 use crate::functions::Kernel;
 use crate::functions::arg::*;
 use basalt_types::jsonb::{self, Token};
@@ -22,6 +23,8 @@ fn pretty(json: &str) -> Result<String> {
         out.extend(std::iter::repeat_n(b' ', depth * 4));
     };
     for token in jsonb::tokens(json) {
+        // Blanks are many times the document's length where it is deep.
+        check_longer(out.len(), depth * 4)?;
         if let Token::EndObject | Token::EndArray = token {
             depth = depth.saturating_sub(1);
             new_line(&mut out, depth);

@@ -3,7 +3,7 @@
 
 use super::{List, invalid, step_index, text_from};
 use crate::error::{Error, Result};
-use crate::io::json::write_string;
+use crate::io::json::{DEPTH_MAX, check_depth, too_deep, write_string};
 use basalt_types::jsonb::{self, Kind};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -27,9 +27,22 @@ impl Change {
     }
 }
 
-/// The document with `new` at the path, which is not empty.
+/// Nulls that one change puts before elements; PostgreSQL's arrays have no more elements.
+const ELEMENTS_MAX: i64 = 33_554_431;
+
+/// The document with `new` at the path, which is not empty. 54001 if it becomes nested too deep, 54000 if it gets
+/// too many elements.
 pub(super) fn set_path(json: &str, path: &[Option<String>], new: &str, change: Change) -> Result<String> {
-    Setter { path, new, change }.value(json, 0).map(Cow::into_owned)
+    let changed = Setter { path, new, change }.value(json, 0)?;
+    check_depth(changed.as_bytes())?;
+    Ok(changed.into_owned())
+}
+
+fn check_elements(count: i64) -> Result<()> {
+    if count <= ELEMENTS_MAX {
+        return Ok(());
+    }
+    Err(Error::new("54000", format!("number of jsonb array elements exceeds the maximum allowed ({ELEMENTS_MAX})")))
 }
 
 struct Setter<'a> {
@@ -40,6 +53,10 @@ struct Setter<'a> {
 
 impl Setter<'_> {
     fn value<'v>(&self, json: &'v str, level: usize) -> Result<Cow<'v, str>> {
+        // No document is so deep, unless it was made before that was checked.
+        if level >= DEPTH_MAX {
+            return Err(too_deep());
+        }
         let Some(step) = &self.path[level] else {
             return Err(Error::new("22004", format!("path element at position {} is null", level + 1)));
         };
@@ -65,7 +82,7 @@ impl Setter<'_> {
         for (key, value) in jsonb::members(json) {
             let order = jsonb::compare_keys(&jsonb::unquote(key), step);
             if !done && order == Ordering::Greater {
-                self.new_member(&mut list, &quoted, level);
+                self.new_member(&mut list, &quoted, level)?;
                 done = true;
             }
             if order != Ordering::Equal {
@@ -87,22 +104,28 @@ impl Setter<'_> {
             }
         }
         if !done {
-            self.new_member(&mut list, &quoted, level);
+            self.new_member(&mut list, &quoted, level)?;
         }
         list.finish()
     }
 
     /// The member that the path misses here, if this change makes it.
-    fn new_member(&self, list: &mut List, quoted: &str, level: usize) {
+    fn new_member(&self, list: &mut List, quoted: &str, level: usize) -> Result<()> {
         if self.is_last(level) && self.change.creates() {
             list.member(quoted, self.new);
         } else if self.change == Change::Assign {
-            list.member(quoted, &self.chain(level + 1));
+            list.member(quoted, &self.chain(level + 1)?);
         }
+        Ok(())
     }
 
     /// Containers for the steps from `level` on, with the new value inside: arrays for numbers, else objects.
-    fn chain(&self, level: usize) -> String {
+    fn chain(&self, level: usize) -> Result<String> {
+        if self.path.len() > DEPTH_MAX {
+            return Err(too_deep());
+        }
+        let indexes = self.path[level..].iter().flatten().filter_map(|step| step_index(step));
+        check_elements(indexes.map(|index| i64::from(index.max(0))).sum())?;
         let mut out = String::new();
         let mut close = Vec::new();
         for step in self.path[level..].iter().flatten() {
@@ -124,7 +147,7 @@ impl Setter<'_> {
         }
         out.push_str(self.new);
         out.extend(close.into_iter().rev());
-        out
+        Ok(out)
     }
 
     fn array(&self, json: &str, step: &str, level: usize) -> Result<String> {
@@ -178,7 +201,7 @@ impl Setter<'_> {
             if creates_here {
                 list.element(self.new);
             } else {
-                list.element(&self.chain(level + 1));
+                list.element(&self.chain(level + 1)?);
             }
         }
         list.finish()
@@ -187,6 +210,7 @@ impl Setter<'_> {
     /// Nulls before an element that is assigned behind the end.
     fn fill(&self, list: &mut List, count: i64) -> Result<()> {
         if self.change == Change::Assign {
+            check_elements(count)?;
             (0..count).for_each(|_| list.element("null"));
         }
         Ok(())

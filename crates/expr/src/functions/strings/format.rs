@@ -2,6 +2,7 @@
 
 use super::text_of;
 use crate::error::{Error, Result};
+use crate::eval::room::check_longer;
 use crate::functions::CallInfo;
 use crate::words::quote_ident;
 use basalt_types::Datum;
@@ -123,6 +124,7 @@ pub(super) fn format(pattern: &str, args: &[Datum], info: &CallInfo) -> Result<S
         if missing > super::TEXT_BYTES_MAX {
             return Err(super::too_long());
         }
+        check_longer(out.len(), text.len() + missing)?;
         let blanks = " ".repeat(missing);
         out.push_str(&if spec.left { text + &blanks } else { blanks + &text });
     }
