@@ -109,7 +109,7 @@ fn errors_are_told_when_what_they_rest_on_is_durable() {
         let mut writer = open(&place);
         let writer = std::thread::spawn(move || block_on(async { run(&mut writer, writes).await }));
         // Until it waits for its sync.
-        block_on(tokio::time::sleep(Duration::from_millis(300)));
+        block_on(async { tokio::time::sleep(Duration::from_millis(300)).await });
         assert!(!writer.is_finished(), "{writes}");
         block_on(async {
             let told = run_into(&mut session, fails, &mut String::new()).await.unwrap_err();
