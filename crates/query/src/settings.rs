@@ -259,12 +259,9 @@ impl Settings {
         let (key, definition) = key_of(name)?;
         let Some(definition) = definition else { return Ok((key, text.to_string())) };
         Settings::refuse_identity(&key)?;
+        Settings::may_set(&key, superuser)?;
         match definition.context {
-            Context::User => {}
-            Context::Superuser if superuser => {}
-            Context::Superuser => {
-                return Err(SqlError::new("42501", format!("permission denied to set parameter \"{key}\"")));
-            }
+            Context::User | Context::Superuser => {}
             Context::Sighup => {
                 return Err(SqlError::new("55P02", format!("parameter \"{key}\" cannot be changed now"))
                     .with_hint("Use ALTER SYSTEM SET; sessions that begin later see it."));

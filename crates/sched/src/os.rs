@@ -6,6 +6,7 @@
 //! of its directory. A failed sync must never be retried (DESIGN rule 2): the page cache may have dropped
 //! the dirty pages already.
 
+pub mod hooked;
 pub mod real;
 
 use std::io;

@@ -1,6 +1,7 @@
 use super::*;
+use basalt_sched::os::hooked::{Hooks, hooked};
 use basalt_sched::os::real::RealFs;
-use basalt_sched::os::{DirEntry, File, FileSystem, OpenMode};
+use basalt_sched::os::{File, FileSystem, OpenMode};
 use basalt_types::Epoch;
 use object_store::{PutMode, PutOptions, UpdateVersion};
 use parking_lot::Mutex;
@@ -86,7 +87,6 @@ fn opening_a_store_removes_unfinished_writes_of_an_earlier_start() {
 }
 
 /// An otherwise real file system.
-#[derive(Clone)]
 enum Odd {
     FailsSync,
     FailsWriteOut,
@@ -96,81 +96,36 @@ enum Odd {
     Notes(Arc<Mutex<Vec<(u64, u64)>>>),
 }
 
-struct OddFile(Arc<dyn File>, Odd);
-
 fn gone() -> io::Result<()> {
     Err(io::Error::other("the disk is gone"))
 }
 
-impl File for OddFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buf, offset)
+impl Hooks for Odd {
+    fn open(&self, path: &std::path::Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        match (self, mode) {
+            (Odd::RefusesOpen, OpenMode::Write) => Err(io::ErrorKind::PermissionDenied.into()),
+            _ => RealFs.open(path, mode),
+        }
     }
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_at(buf, offset)
+
+    fn sync(&self, file: &dyn File) -> io::Result<()> {
+        if matches!(self, Odd::FailsSync) { gone() } else { file.sync() }
     }
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        self.0.allocate(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        if matches!(self.1, Odd::FailsSync) { gone() } else { self.0.sync() }
-    }
-    fn begin_write_out(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.0.begin_write_out(offset, bytes)
-    }
-    fn write_out(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        match &self.1 {
+
+    fn write_out(&self, file: &dyn File, offset: u64, bytes: u64) -> io::Result<()> {
+        match self {
             Odd::FailsWriteOut if bytes > 0 => return gone(),
             Odd::Notes(noted) if bytes > 0 => noted.lock().push((offset, bytes)),
             _ => {}
         }
-        self.0.write_out(offset, bytes)
-    }
-    fn give_back(&self) -> io::Result<()> {
-        self.0.give_back()
-    }
-}
-
-impl FileSystem for Odd {
-    fn open(&self, path: &std::path::Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        if matches!((self, mode), (Odd::RefusesOpen, OpenMode::Write)) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        Ok(Arc::new(OddFile(RealFs.open(path, mode)?, self.clone())))
-    }
-    fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> io::Result<()> {
-        RealFs.rename(from, to)
-    }
-    fn remove(&self, path: &std::path::Path) -> io::Result<()> {
-        RealFs.remove(path)
-    }
-    fn list(&self, dir: &std::path::Path) -> io::Result<Vec<DirEntry>> {
-        RealFs.list(dir)
-    }
-    fn create_dir_all(&self, dir: &std::path::Path) -> io::Result<()> {
-        RealFs.create_dir_all(dir)
-    }
-    fn sync_dir(&self, dir: &std::path::Path) -> io::Result<()> {
-        RealFs.sync_dir(dir)
-    }
-    fn lock(&self, path: &std::path::Path) -> io::Result<Box<dyn Send + Sync>> {
-        RealFs.lock(path)
-    }
-    fn free_bytes(&self, path: &std::path::Path) -> io::Result<u64> {
-        RealFs.free_bytes(path)
+        file.write_out(offset, bytes)
     }
 }
 
 #[test]
 fn a_failed_sync_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
-    let files = Files::new(Arc::new(LocalStore::open(Arc::new(Odd::FailsSync), dir.path()).unwrap()));
+    let files = Files::new(Arc::new(LocalStore::open(hooked(Odd::FailsSync), dir.path()).unwrap()));
     let mut sink = files.create(id(1), FileKind::Row).unwrap();
     sink.write(b"content").unwrap();
     let error = sink.finish().unwrap_err().to_string();
@@ -182,7 +137,7 @@ fn a_failed_sync_leaves_no_file() {
 
 fn files_on(fs: Odd) -> (tempfile::TempDir, Files) {
     let dir = tempfile::tempdir().unwrap();
-    let files = Files::new(Arc::new(LocalStore::open(Arc::new(fs), dir.path()).unwrap()));
+    let files = Files::new(Arc::new(LocalStore::open(hooked(fs), dir.path()).unwrap()));
     (dir, files)
 }
 

@@ -2,7 +2,9 @@
 
 use super::*;
 use basalt_sched::failpoint;
-use basalt_sched::os::{DirEntry, File, FileSystem, OpenMode};
+use basalt_sched::os::{FileSystem, OpenMode};
+use basalt_sched::os::hooked::{Hooks, hooked};
+use basalt_sched::os::real::RealFs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,55 +13,25 @@ use std::time::Duration;
 
 /// A file system whose data files cannot be made: trying to panics. Or whose root cannot be replaced.
 struct PanickingFs {
-    inner: Arc<dyn FileSystem>,
     armed: Arc<AtomicBool>,
     root_fails: Arc<AtomicBool>,
 }
 
 impl PanickingFs {
     fn real(armed: &Arc<AtomicBool>, root_fails: &Arc<AtomicBool>) -> Os {
-        let real = Os::real();
-        let fs = PanickingFs { inner: real.fs.clone(), armed: armed.clone(), root_fails: root_fails.clone() };
-        Os { fs: Arc::new(fs), ..real }
+        let fs = hooked(PanickingFs { armed: armed.clone(), root_fails: root_fails.clone() });
+        Os { fs, ..Os::real() }
     }
 }
 
-impl FileSystem for PanickingFs {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.inner.open(path, mode)
-    }
-
+impl Hooks for PanickingFs {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let made = to.components().any(|part| part.as_os_str() == "files");
         assert!(!(made && self.armed.load(Ordering::Acquire)), "no files today");
         if to.ends_with("root") && self.root_fails.load(Ordering::Acquire) {
             return Err(io::Error::other("no root today"));
         }
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.inner.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.inner.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.inner.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(path)
-    }
-
-    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.inner.free_bytes(path)
+        RealFs.rename(from, to)
     }
 }
 

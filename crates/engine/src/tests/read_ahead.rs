@@ -1,10 +1,9 @@
 //! What the disk is told of parts of a scan before anybody reads them.
 
 use super::*;
-use basalt_sched::os::{DirEntry, File, FileSystem, OpenMode};
+use basalt_sched::os::File;
+use basalt_sched::os::hooked::{Hooks, hooked};
 use parking_lot::Mutex;
-use std::io;
-use std::path::Path;
 
 /// Rows of a file, which is a row group. More files than a scan cuts into parts.
 const FILE_ROWS: i64 = 16_384;
@@ -12,63 +11,12 @@ const FILES: i64 = 18;
 
 /// Counts the bytes of segments that it is told of.
 struct Telling {
-    real: Arc<dyn FileSystem>,
     told: Arc<Mutex<u64>>,
 }
 
-struct TellingFile {
-    real: Arc<dyn File>,
-    told: Arc<Mutex<u64>>,
-}
-
-impl File for TellingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.real.read_at(buf, offset)
-    }
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.real.write_at(buf, offset)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.real.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.real.set_len(len)
-    }
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        self.real.allocate(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.real.sync()
-    }
-    fn will_read(&self, _: u64, bytes: u64) {
+impl Hooks for Telling {
+    fn will_read(&self, _: &dyn File, _: u64, bytes: u64) {
         *self.told.lock() += bytes;
-    }
-}
-
-impl FileSystem for Telling {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(TellingFile { real: self.real.open(path, mode)?, told: self.told.clone() }))
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.real.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.real.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.real.list(dir)
-    }
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.real.create_dir_all(dir)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.real.sync_dir(dir)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.real.lock(path)
-    }
-    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.real.free_bytes(path)
     }
 }
 
@@ -88,7 +36,7 @@ fn noise(id: i64) -> String {
 async fn the_disk_is_told_of_what_will_be_read_and_of_nothing_that_filters_rule_out() {
     let (dir, told) = (tempfile::tempdir().unwrap(), Arc::new(Mutex::new(0)));
     let open = || {
-        let os = Os { fs: Arc::new(Telling { real: Os::real().fs, told: told.clone() }), ..Os::real() };
+        let os = Os { fs: hooked(Telling { told: told.clone() }), ..Os::real() };
         Engine::open(os, EngineConfig { segment_rows: FILE_ROWS as u64, ..config(&dir) }, &|_| {}).unwrap()
     };
     let mut f = Fixture { engine: open(), dir: tempfile::tempdir().unwrap() };

@@ -265,7 +265,7 @@ impl Txn {
         for (tablet, key) in rows {
             self.lock_row(table, tablet, &key, RowLock::KeyShare, self.wait).await?;
         }
-        Ok(self.latest().rows_by_entry(index, values)?.len() <= 1)
+        self.is_unique_alone(index, values)
     }
 
     /// The same where nobody else writes to the table until this transaction ends.

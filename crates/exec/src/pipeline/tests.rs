@@ -8,12 +8,11 @@ use basalt_expr::functions::Registry;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Bound, Exclude, FrameSpec, Ranking, Units};
-use basalt_sched::os::DirEntry;
-use basalt_sched::{File, FileSystem, OpenMode, Os};
+use basalt_sched::os::hooked::{Hooks, hooked};
+use basalt_sched::{File, FileSystem, Os};
 use basalt_types::batch::{datum_at, to_stored};
 use basalt_types::{DataType, Datum, Version};
 use std::io;
-use std::path::Path;
 
 mod stopping;
 
@@ -54,64 +53,16 @@ impl Memory for Limited {
 
 /// A disk that is full after so many bytes.
 struct FullDisk {
-    os: Arc<dyn FileSystem>,
-    left: Arc<AtomicUsize>,
+    left: AtomicUsize,
 }
 
-struct FullFile {
-    file: Arc<dyn File>,
-    left: Arc<AtomicUsize>,
-}
-
-impl FileSystem for FullDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(FullFile { file: self.os.open(path, mode)?, left: self.left.clone() }))
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.os.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.os.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.os.list(dir)
-    }
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.os.create_dir_all(dir)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.os.sync_dir(dir)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.os.lock(path)
-    }
-    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.os.free_bytes(path)
-    }
-}
-
-impl File for FullFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+impl Hooks for FullDisk {
+    fn write_at(&self, file: &dyn File, buf: &[u8], offset: u64) -> io::Result<()> {
         let fits = |left: usize| left.checked_sub(buf.len());
         match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => self.file.write_at(buf, offset),
+            Ok(_) => file.write_at(buf, offset),
             Err(_) => Err(io::ErrorKind::StorageFull.into()),
         }
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        self.file.allocate(len)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.file.sync()
     }
 }
 
@@ -707,8 +658,8 @@ fn a_full_disk_is_told_and_nothing_stays() {
         let (rows, all) = machine.run(&plan, 0);
         rows.unwrap();
         for left in [0, all / 3, all / 10 * 9] {
-            let disk = FullDisk { os: Os::real().fs, left: Arc::new(AtomicUsize::new(left as usize)) };
-            let (rows, _) = machine.run_on(&plan, 0, Arc::new(disk));
+            let disk = FullDisk { left: AtomicUsize::new(left as usize) };
+            let (rows, _) = machine.run_on(&plan, 0, hooked(disk));
             match rows {
                 Err(Error::Temp(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
                 other => panic!("{left} of {all} bytes: {other:?}"),

@@ -359,19 +359,9 @@ impl Binder<'_> {
     }
 
     /// The same rows, computed before anything that is asked of them: nobody's conditions get between its own.
-    fn fenced(&mut self, name: &str, mut bound: Bound) -> Bound {
-        let cte = self.fresh();
-        let given = bound.columns.iter().map(|column| (column.id, column.ty.clone())).collect();
-        let shared =
-            Cte { name: name.to_string(), plan: bound.plan, columns: given, references: 1, materialized: true };
-        self.shared.insert(cte, shared);
-        let mut columns = Vec::with_capacity(bound.columns.len());
-        for column in &mut bound.columns {
-            column.id = self.fresh();
-            self.set_typmod(column.id, column.typmod);
-            columns.push((column.id, column.ty.clone()));
-        }
-        Bound { plan: Plan::Shared { cte, columns }, columns: bound.columns }
+    fn fenced(&mut self, name: &str, bound: Bound) -> Bound {
+        let cte = self.share(name, bound.plan, &bound.columns, true);
+        self.shared_rows(cte, bound.columns)
     }
 
     /// A set-returning (or any) function in FROM: its rows beside each row of `input`.

@@ -79,10 +79,8 @@ impl Binder<'_> {
     fn define(&mut self, cte: &ast::Cte, mut bound: Bound) -> Result<()> {
         let name = names::fold(&cte.alias.name);
         rename(&name, &mut bound.columns, &cte.alias.columns, position::of_ident(&self.ctx.sql, &cte.alias.name))?;
-        let id = self.fresh();
-        let columns = bound.columns.iter().map(|column| (column.id, column.ty.clone())).collect();
         let materialized = matches!(cte.materialized, Some(CteAsMaterialized::Materialized));
-        self.shared.insert(id, Cte { name: name.clone(), plan: bound.plan, columns, references: 0, materialized });
+        let id = self.share(&name, bound.plan, &bound.columns, materialized);
         self.ctes.push(CteDef { name, id, columns: bound.columns, is_working: false, slot: None });
         Ok(())
     }
@@ -95,23 +93,44 @@ impl Binder<'_> {
             return Err(SqlError::not_supported(message));
         }
         let (cte, is_working, slot, mut columns) = (*id, *is_working, *slot, columns.clone());
-        let mut ids: Vec<(ColId, DataType)> = Vec::with_capacity(columns.len());
-        for column in &mut columns {
+        if is_working {
+            let ids = self.renew(&mut columns);
+            return Ok(Bound { plan: Plan::Working { cte, columns: ids }, columns });
+        }
+        if let Some(slot) = slot {
+            let ids = self.renew(&mut columns);
+            columns.iter_mut().for_each(|column| (column.table_oid, column.column_no) = (0, 0));
+            return Ok(Bound { plan: Plan::Given { slot: slot.number, columns: ids }, columns });
+        }
+        Ok(self.shared_rows(cte, columns))
+    }
+
+    /// Keeps a query whose rows may be read several times; gives its id.
+    pub(super) fn share(&mut self, name: &str, plan: Plan, columns: &[OutputColumn], materialized: bool) -> ColId {
+        let id = self.fresh();
+        let columns = columns.iter().map(|column| (column.id, column.ty.clone())).collect();
+        self.shared.insert(id, Cte { name: name.to_string(), plan, columns, references: 0, materialized });
+        id
+    }
+
+    /// The rows of such a query, under ids of their own.
+    pub(super) fn shared_rows(&mut self, cte: ColId, mut columns: Vec<OutputColumn>) -> Bound {
+        if let Some(shared) = self.shared.get_mut(&cte) {
+            shared.references += 1;
+        }
+        let ids = self.renew(&mut columns);
+        Bound { plan: Plan::Shared { cte, columns: ids }, columns }
+    }
+
+    /// Gives columns ids of their own.
+    fn renew(&mut self, columns: &mut [OutputColumn]) -> Vec<(ColId, DataType)> {
+        let mut ids = Vec::with_capacity(columns.len());
+        for column in columns {
             column.id = self.fresh();
             self.set_typmod(column.id, column.typmod);
             ids.push((column.id, column.ty.clone()));
         }
-        if is_working {
-            return Ok(Bound { plan: Plan::Working { cte, columns: ids }, columns });
-        }
-        if let Some(slot) = slot {
-            columns.iter_mut().for_each(|column| (column.table_oid, column.column_no) = (0, 0));
-            return Ok(Bound { plan: Plan::Given { slot: slot.number, columns: ids }, columns });
-        }
-        if let Some(shared) = self.shared.get_mut(&cte) {
-            shared.references += 1;
-        }
-        Ok(Bound { plan: Plan::Shared { cte, columns: ids }, columns })
+        ids
     }
 
     fn recursive(&mut self, cte: &ast::Cte, name: &str) -> Result<()> {

@@ -179,7 +179,7 @@ impl Session {
 
     /// Undoes what a statement has done that will begin again.
     fn undo_to(&mut self, to: Position) -> Result<()> {
-        self.told.lock().clear();
+        self.forget_told();
         Ok(self.txn()?.undo_to(to)?)
     }
 }

@@ -317,8 +317,10 @@ impl Session {
         rows_max: usize,
     ) -> Result<RowStream> {
         if let Some(columns) = columns {
-            let types = |columns: &Columns| columns.iter().map(|column| column.ty.clone()).collect::<Vec<_>>();
-            if !Arc::ptr_eq(&columns, &stream.columns) && types(&columns) != types(&stream.columns) {
+            let types = columns.iter().map(|column| &column.ty);
+            let is_same =
+                Arc::ptr_eq(&columns, &stream.columns) || types.eq(stream.columns.iter().map(|column| &column.ty));
+            if !is_same {
                 return Err(SqlError::not_supported("cached plan must not change result type"));
             }
             stream.columns = columns;

@@ -216,8 +216,7 @@ impl Session {
     /// The statement is begun again on the ordinary path.
     pub(super) fn give_up(&mut self) {
         self.interrupt.stop();
-        self.told.lock().clear();
-        self.asked.lock().clear();
+        self.forget_told();
         self.running = None;
     }
 

@@ -131,11 +131,16 @@ impl Session {
     pub(crate) fn statement_failed(&mut self, error: &SqlError) {
         self.interrupt.stop();
         self.failed.fetch_add(1, Ordering::Relaxed);
-        self.told.lock().clear();
-        self.asked.lock().clear();
+        self.forget_told();
         self.db.note_error(error, self.running.as_ref().map_or("", |running| &running.sql));
         self.fail_block();
         self.ended(Some(error));
+    }
+
+    /// What a statement has told and asked for does not count: it has failed, or begins again.
+    pub(super) fn forget_told(&mut self) {
+        self.told.lock().clear();
+        self.asked.lock().clear();
     }
 
     fn ended(&mut self, error: Option<&SqlError>) {
@@ -192,8 +197,7 @@ impl Session {
     /// from here.
     pub fn fail(&mut self) {
         self.interrupt.stop();
-        self.told.lock().clear();
-        self.asked.lock().clear();
+        self.forget_told();
         let ended = self.running.take().is_some();
         Stats::add(&self.db.stats().statements, u64::from(ended));
         self.fail_block();

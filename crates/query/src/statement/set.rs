@@ -69,7 +69,6 @@ pub(crate) fn set_user(session: &mut Session, name: &str, value: &SetValue, loca
     };
     let role = match &target {
         None => None,
-        Some(target) if is_nobody(name, target) => Some((target.as_str(), NOBODY)),
         Some(target) => {
             let catalog = session.current_catalog();
             Some((target.as_str(), check_user(&catalog, &session.session_user, session.login(), name, target)?))
@@ -85,12 +84,7 @@ pub(crate) fn set_user(session: &mut Session, name: &str, value: &SetValue, loca
 
 const NOBODY: ObjectId = ObjectId(0);
 
-/// SET ROLE NONE.
-pub(crate) fn is_nobody(name: &str, target: &str) -> bool {
-    name == "role" && target == "none"
-}
-
-/// The id of a role. 22023 without one of that name, 42501 for one that the session may not become.
+/// The id of a role, [`NOBODY`] for SET ROLE NONE. 22023 without one of that name, 42501 for one that the session may not become.
 pub(crate) fn check_user(
     catalog: &Catalog,
     session_user: &str,
@@ -98,6 +92,9 @@ pub(crate) fn check_user(
     name: &str,
     target: &str,
 ) -> Result<ObjectId> {
+    if name == "role" && target == "none" {
+        return Ok(NOBODY);
+    }
     let Some(role) = catalog.role_named(target) else {
         return Err(SqlError::new("22023", format!("role \"{target}\" does not exist")));
     };

@@ -185,9 +185,7 @@ fn set_config(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let key = Settings::name_of(name);
     if is_identity(&key) {
         let value = if value.is_empty() && key == "role" { "none" } else { value };
-        if !set::is_nobody(&key, value) {
-            set::check_user(&system.catalog, &system.session_user, &system.login, &key, value)?;
-        }
+        set::check_user(&system.catalog, &system.session_user, &system.login, &key, value)?;
         system.ask_to_set(&key, value, local);
         return Ok(Datum::text(value));
     }

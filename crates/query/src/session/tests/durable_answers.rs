@@ -1,90 +1,28 @@
 //! What a client is told of others' commits, while nothing becomes durable.
 
 use super::*;
-use basalt_sched::os::{DirEntry, File, FileSystem, OpenMode};
+use basalt_sched::os::File;
+use basalt_sched::os::hooked::{Hooks, hooked};
 use parking_lot::RwLock;
 use std::io;
-use std::path::Path;
 use tokio::time::timeout;
 
 /// A file system in which nothing is synced while the gate is held.
 struct HeldFs {
-    inner: Arc<dyn FileSystem>,
     gate: Arc<RwLock<()>>,
 }
 
-struct HeldFile {
-    inner: Arc<dyn File>,
-    gate: Arc<RwLock<()>>,
-}
-
-impl File for HeldFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.inner.read_at(buf, offset)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.inner.write_at(buf, offset)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.inner.set_len(len)
-    }
-
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        self.inner.allocate(len)
-    }
-
-    fn sync(&self) -> io::Result<()> {
+impl Hooks for HeldFs {
+    fn sync(&self, file: &dyn File) -> io::Result<()> {
         let _open = self.gate.read();
-        self.inner.sync()
-    }
-}
-
-impl FileSystem for HeldFs {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let inner = self.inner.open(path, mode)?;
-        Ok(Arc::new(HeldFile { inner, gate: self.gate.clone() }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.inner.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.inner.create_dir_all(dir)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.inner.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(path)
-    }
-
-    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.inner.free_bytes(path)
+        file.sync()
     }
 }
 
 #[test]
 fn errors_are_told_when_what_they_rest_on_is_durable() {
     let (dir, gate) = (tempfile::tempdir().unwrap(), Arc::<RwLock<()>>::default());
-    let real = Os::real();
-    let os = Os { fs: Arc::new(HeldFs { inner: real.fs.clone(), gate: gate.clone() }), ..real };
+    let os = Os { fs: hooked(HeldFs { gate: gate.clone() }), ..Os::real() };
     let engine = Engine::open(os.clone(), EngineConfig::new(dir.path().join("data")), &|_| {}).unwrap();
     let db = Database::new(engine, os, DatabaseConfig::new(dir.path().join("tmp"))).unwrap();
     let place = Place { db, _dir: dir };
