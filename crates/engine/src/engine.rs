@@ -8,7 +8,7 @@ use crate::read::ReadContext;
 use crate::read::mirror::MirrorBudget;
 use crate::read::row_cache::{RowCache, RowCacheStats};
 use crate::sequence::{self, Sequences};
-use crate::statistics::StatisticsCache;
+use crate::statistics::{Samples, StatisticsCache};
 use crate::tablet::{FileEntry, Tablet};
 use crate::txn::Change;
 use crate::validation::Recent;
@@ -68,6 +68,7 @@ pub struct Engine {
     pub(crate) sequences: Sequences,
     pub(crate) recent: Recent,
     pub(crate) statistics: StatisticsCache,
+    pub(crate) samples: Samples,
     pub(crate) index_values: std::sync::OnceLock<Box<crate::IndexValues>>,
     _directory: Box<dyn Send + Sync>,
 }
@@ -137,6 +138,7 @@ impl Engine {
             sequences: Sequences::new(recovered.sequences),
             recent: Recent::default(),
             statistics: StatisticsCache::default(),
+            samples: Samples::default(),
             index_values: std::sync::OnceLock::new(),
             _directory: recovered.directory,
             config,

@@ -1,18 +1,23 @@
-//! What a table's files say of its columns, for planning: bounds, the share of nulls, the number of different values.
+//! What is known of a table's columns, for planning: bounds, the share of nulls, the number of different values.
 //!
 //! A file holds its own bounds, counts and sketches; here they are merged over the files of all tablets and kept until a
 //! tablet's view is another. Files that were added are merged into what is there; only where files have gone does it
 //! begin anew. What is kept names the views that it was made of, so it is never of other files than those of now.
 //! Deleted rows count until their file is rewritten, hot rows and files without sketches as if they were like the others.
+//! Where those are most, some of them are looked at (`statistics/sample.rs`).
 
 use crate::tablet::{ReadView, Tablet};
 use crate::{Engine, Result};
 use basalt_cold::{Sketch, ZoneMap};
 use basalt_types::{ColumnId, Datum, FileId, ObjectId, TableDef};
 use parking_lot::RwLock;
+use sample::Sample;
+pub(crate) use sample::Samples;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+mod sample;
 
 /// Columns that are kept, of about two kilobytes each.
 const COLUMNS_MAX: usize = 4096;
@@ -76,17 +81,25 @@ impl Merged {
         Ok(())
     }
 
-    fn statistics(&self, hot: u64) -> ColumnStatistics {
+    /// `sample` is asked where files do not say enough.
+    fn statistics(&self, column: ColumnId, hot: u64, sample: impl FnOnce() -> Option<Arc<Sample>>) -> ColumnStatistics {
         // Of all files, or of none.
         let merged = self.zone.as_ref().filter(|_| !self.failed);
         let zone = merged.filter(|_| self.unbounded == 0);
         let bounds = zone.and_then(|zone| zone.min.clone().zip(zone.max.clone()));
         let nulls = merged.filter(|zone| zone.rows > 0);
-        ColumnStatistics {
-            bounds,
-            nulls: nulls.map(|zone| f64::from(zone.nulls) / f64::from(zone.rows)),
-            distinct: self.distinct_with(self.unsketched + hot),
+        let nulls = nulls.map(|zone| f64::from(zone.nulls) / f64::from(zone.rows));
+        let distinct = self.distinct_with(self.unsketched + hot);
+        if distinct.is_some() {
+            return ColumnStatistics { bounds, nulls, distinct };
         }
+        let sample = sample();
+        let sampled = sample.as_ref().and_then(|sample| Some((sample.column(column)?, sample.rows() as f64)));
+        let Some((of_sample, rows)) = sampled else { return ColumnStatistics { bounds, nulls, distinct } };
+        // The others are fewer: the more of these differ, the more do those.
+        let more = |distinct: f64| distinct * (1.0 + self.sketched as f64 / rows * (distinct / rows).min(1.0));
+        let distinct = of_sample.distinct.map(|distinct| more(distinct).max(self.distinct));
+        ColumnStatistics { bounds, nulls: nulls.or(of_sample.nulls), distinct }
     }
 
     /// With rows that nothing is known of: the more of the others differ, the more do these. `None` if they are most.
@@ -100,7 +113,7 @@ impl Merged {
 }
 
 impl Engine {
-    /// What files say of a column of a table.
+    /// What files and rows say of a column of a table.
     pub fn column_statistics(&self, table: &TableDef, column: ColumnId) -> ColumnStatistics {
         let tablets: SmallVec<[Arc<Tablet>; 4]> = table.tablets().filter_map(|id| self.tablet(id).ok()).collect();
         let hot = tablets.iter().map(|tablet| tablet.hot.rows() as u64).sum();
@@ -108,7 +121,7 @@ impl Engine {
         let key = (table.id, column);
         let known = self.statistics.0.read().get(&key).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.views == views) {
-            return known.statistics(hot);
+            return known.statistics(column, hot, || self.sample(table, &tablets));
         }
         // Pinned one by one, each perhaps newer than what was just looked at.
         let views: SmallVec<[Arc<ReadView>; 4]> = tablets.iter().map(|tablet| tablet.view()).collect();
@@ -125,7 +138,7 @@ impl Engine {
         }
         merged.distinct = merged.sketch.estimate();
         let merged = Arc::new(merged);
-        let statistics = merged.statistics(hot);
+        let statistics = merged.statistics(column, hot, || self.sample(table, &tablets));
         let mut all = self.statistics.0.write();
         if all.len() >= COLUMNS_MAX && !all.contains_key(&key) {
             all.clear();

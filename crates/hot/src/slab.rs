@@ -54,6 +54,12 @@ impl<T: Default> Slab<T> {
         self.len
     }
 
+    /// Behind the greatest number that was ever given out.
+    pub fn end(&self) -> u32 {
+        let last = self.chunks.last().map_or(0, Vec::len);
+        (self.chunks.len().saturating_sub(1) * CHUNK + last) as u32
+    }
+
     /// Memory of the slots, without what the items own.
     pub fn bytes(&self) -> usize {
         let last = self.chunks.last().map_or(0, Vec::capacity);

@@ -24,6 +24,7 @@
 //! One latch guards the tablet; no method holds it for longer than a chunk of rows. A scan holds it chunk
 //! by chunk: its snapshot and view, not the latch, make it see one state.
 
+use crate::read::Distances;
 use crate::slab::NONE;
 use crate::store::Store;
 use crate::sweep::Live;
@@ -197,6 +198,15 @@ impl HotTablet {
         out: &mut Rows,
     ) -> Option<Key> {
         self.store.read().scan(from, to, reader, rows_max, out)
+    }
+
+    /// Appends about so many rows from all of the tablet, in no order: newest versions, decided or not.
+    pub fn sample(&self, rows_max: usize, out: &mut Rows) {
+        let mut distances = Distances::new(self.keys().div_ceil(rows_max.max(1)));
+        let mut from = Some(0);
+        while let Some(page) = from {
+            from = self.store.read().sample(page, &mut distances, out);
+        }
     }
 
     /// As [`scan`](HotTablet::scan), in descending key order: go on to `Bound::Excluded(last)`.

@@ -1,4 +1,5 @@
-//! What files say of columns: merged over files and tablets, kept, and never of other files than those of now.
+//! What files say of columns: merged over files and tablets, kept, and never of other files than those of now. What some
+//! rows say where files do not.
 
 use super::*;
 
@@ -32,8 +33,8 @@ async fn values_are_counted_over_the_files_of_all_tablets() {
         let table = f.create_table(tablets, true).await;
         assert_eq!(f.engine.column_statistics(&table, TEXT), ColumnStatistics::default());
         add(&f, 0..3_000, 3_000).await;
-        // Hot rows alone tell nothing.
-        assert_eq!(distinct(&f, &table, TEXT), None);
+        // All hot rows, as they are few.
+        assert_eq!(distinct(&f, &table, TEXT), Some(3_000.0));
         f.engine.freeze_table(table.id).unwrap();
         assert_near(distinct(&f, &table, TEXT), 3_000.0);
         // Further files, with the same values and with others.
@@ -61,7 +62,8 @@ async fn hot_rows_count_as_cold_ones_do_until_they_are_most() {
     add(&f, 2_000..3_000, 1_000_003).await;
     assert_near(distinct(&f, &table, TEXT), 3_000.0);
     add(&f, 3_000..4_100, 1_000_003).await;
-    assert_eq!(distinct(&f, &table, TEXT), None);
+    // Most are hot: now those are looked at.
+    assert_near(distinct(&f, &table, TEXT), 4_100.0);
 }
 
 #[tokio::test]
@@ -80,4 +82,57 @@ async fn values_go_with_the_files_that_had_them() {
     assert_near(distinct(&f, &table, TEXT), 2_000.0);
     f.engine.compact_table(table.id).unwrap();
     assert_near(distinct(&f, &table, TEXT), 500.0);
+}
+
+/// Every other text is a null, the rest repeat after a hundred rows.
+async fn add_nulls(f: &Fixture, ids: std::ops::Range<i64>) {
+    let table = f.engine.catalog().table_named(catalog::PUBLIC, "t").unwrap().clone();
+    let mut txn = f.begin();
+    for id in ids {
+        let text = if id % 2 == 0 { Datum::Null } else { Datum::text(&format!("text {}", id % 200)) };
+        txn.insert(&table, &[Datum::I64(id), text]).await.unwrap();
+    }
+    txn.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn some_of_many_rows_that_are_hot_or_in_row_files_are_looked_at() {
+    for tablets in [1, 4] {
+        let f = Fixture::new();
+        let table = f.create_table(tablets, true).await;
+        add_nulls(&f, 0..20_000).await;
+        let look = |rows: f64| {
+            let known = f.engine.column_statistics(&table, TEXT);
+            // What repeats in step with the rows does not hide.
+            assert_eq!(known.distinct, Some(100.0));
+            assert!((0.45..0.55).contains(&known.nulls.unwrap()), "{known:?}");
+            assert_near(distinct(&f, &table, ID), rows);
+        };
+        look(20_000.0);
+        f.engine.evict_table(table.id).unwrap();
+        look(20_000.0);
+        add_nulls(&f, 20_000..40_000).await;
+        look(40_000.0);
+        f.engine.evict_table(table.id).unwrap();
+        look(40_000.0);
+    }
+}
+
+#[tokio::test]
+async fn rows_are_looked_at_anew_when_many_have_changed() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    add(&f, 0..1_000, 10).await;
+    assert_eq!(distinct(&f, &table, TEXT), Some(10.0));
+    // A few more are no reason.
+    add(&f, 1_000..1_100, 1_000_003).await;
+    assert_eq!(distinct(&f, &table, TEXT), Some(10.0));
+    add(&f, 1_100..1_300, 1_000_003).await;
+    assert_eq!(distinct(&f, &table, TEXT), Some(310.0));
+    let mut txn = f.begin();
+    for id in 0..1_000 {
+        delete(&f, &mut txn, id).await;
+    }
+    txn.commit().await.unwrap();
+    assert_eq!(distinct(&f, &table, TEXT), Some(300.0));
 }

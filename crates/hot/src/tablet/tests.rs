@@ -262,3 +262,31 @@ fn cuts_are_first_keys_of_pages_with_about_as_many_keys_between() {
     assert!(begins.zip(&parts).all(|(from, to)| from < *to && to - from <= 500), "{parts:?}");
     assert!((6..=8).contains(&parts.len()) && parts.last() == Some(&3000), "{parts:?}");
 }
+
+#[test]
+fn a_sample_has_about_as_many_rows_as_are_asked_for_from_all_over() {
+    let hot = HotTablet::new();
+    let sample = |rows_max: usize| {
+        let mut rows = Rows::new();
+        hot.sample(rows_max, &mut rows);
+        let mut ids: Vec<u32> = rows.iter().map(|row| u32::from_be_bytes(row.key.try_into().unwrap())).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(sample(10), []);
+    // Far apart, so that pages are not in the order of their keys.
+    for i in 0..30_000u32 {
+        hot.put(&(i.wrapping_mul(7_919) % 30_000).to_be_bytes(), &[7; 30], Rid(0), txn(1), 0);
+    }
+    for i in (0..30_000u32).step_by(3) {
+        hot.delete(&i.to_be_bytes(), txn(1), 1);
+    }
+    let all = sample(usize::MAX);
+    assert_eq!(all.len(), 20_000);
+    assert!(all.iter().all(|id| id % 3 != 0));
+    let some = sample(1_000);
+    assert!((550..800).contains(&some.len()), "{}", some.len());
+    assert!(some.windows(2).all(|pair| pair[1] - pair[0] < 600), "{some:?}");
+    let odd = some.iter().filter(|id| *id % 2 == 1).count() as f64 / some.len() as f64;
+    assert!((0.4..0.6).contains(&odd), "{odd}");
+}
