@@ -50,7 +50,7 @@ pub use read::{
     ScanSpec, ScanStats, SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
-pub use statistics::ColumnStatistics;
+pub use statistics::{ColumnStatistics, TableStatistics};
 pub use tablet::Undisturbed;
 pub use txn::{
     Consequence, CurrentRow, FoundRow, Inserted, Isolation, LargeUpdate, Locked, Position, Savepoint, Txn, TxnOptions,

@@ -6,14 +6,15 @@
 //! Deleted rows count until their file is rewritten, hot rows and files without sketches as if they were like the others.
 //! Where those are most, some of them are looked at (`statistics/sample.rs`).
 
-use crate::tablet::{ReadView, Tablet};
+use crate::tablet::ReadView;
 use crate::{Engine, Result};
 use basalt_cold::{Sketch, ZoneMap};
 use basalt_types::{ColumnId, Datum, FileId, ObjectId, TableDef};
 use parking_lot::RwLock;
-use sample::Sample;
 pub(crate) use sample::Samples;
+use sample::{Place, Sample};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,9 +50,10 @@ struct Merged {
     sketch: Sketch,
     /// What `sketch` says.
     distinct: f64,
-    /// Rows that have a value and are in `sketch`, and rows of files that are not.
+    /// Rows that have a value and are in `sketch`, and rows that are not: of segments, and of row files.
     sketched: u64,
     unsketched: u64,
+    in_rows: u64,
     /// A file could not be read: nothing more is known of these views.
     failed: bool,
 }
@@ -61,8 +63,11 @@ impl Merged {
         for file in &view.files {
             let Err(at) = self.files.binary_search(&file.id()) else { continue };
             self.files.insert(at, file.id());
-            let segment = file.data.segment();
-            let Some((segment, zone)) = segment.and_then(|segment| Some((segment, segment.zone_map(column)?))) else {
+            let Some(segment) = file.data.segment() else {
+                (self.unbounded, self.in_rows) = (self.unbounded + 1, self.in_rows + u64::from(file.data.rows()));
+                continue;
+            };
+            let Some(zone) = segment.zone_map(column) else {
                 (self.unbounded, self.unsketched) = (self.unbounded + 1, self.unsketched + u64::from(file.data.rows()));
                 continue;
             };
@@ -87,19 +92,28 @@ impl Merged {
         let merged = self.zone.as_ref().filter(|_| !self.failed);
         let zone = merged.filter(|_| self.unbounded == 0);
         let bounds = zone.and_then(|zone| zone.min.clone().zip(zone.max.clone()));
-        let nulls = merged.filter(|zone| zone.rows > 0);
-        let nulls = nulls.map(|zone| f64::from(zone.nulls) / f64::from(zone.rows));
-        let distinct = self.distinct_with(self.unsketched + hot);
-        if distinct.is_some() {
-            return ColumnStatistics { bounds, nulls, distinct };
+        let of_files = merged.filter(|zone| zone.rows > 0).map(|zone| (f64::from(zone.nulls), f64::from(zone.rows)));
+        let nulls = of_files.map(|(nulls, rows)| nulls / rows);
+        let distinct = self.distinct_with(self.unsketched + self.in_rows + hot);
+        let known = ColumnStatistics { bounds, nulls, distinct };
+        // Rows of segments have to be fewer: then those tell of them, not of the others.
+        let in_segments = self.sketched + self.unsketched;
+        if known.distinct.is_some() || in_segments > self.in_rows + hot {
+            return known;
         }
         let sample = sample();
         let sampled = sample.as_ref().and_then(|sample| Some((sample.column(column)?, sample.rows() as f64)));
-        let Some((of_sample, rows)) = sampled else { return ColumnStatistics { bounds, nulls, distinct } };
-        // The others are fewer: the more of these differ, the more do those.
-        let more = |distinct: f64| distinct * (1.0 + self.sketched as f64 / rows * (distinct / rows).min(1.0));
-        let distinct = of_sample.distinct.map(|distinct| more(distinct).max(self.distinct));
-        ColumnStatistics { bounds, nulls: nulls.or(of_sample.nulls), distinct }
+        let Some((sampled, rows)) = sampled else { return known };
+        // And rows that have come since. The more of those differ, the more do these.
+        let others = in_segments as f64 + ((self.in_rows + hot) as f64 - rows).max(0.0);
+        let more = |distinct: f64| distinct * (1.0 + others / rows * (distinct / rows).min(1.0));
+        let distinct = sampled.distinct.map(|distinct| more(distinct).max(self.distinct));
+        let nulls = sampled.nulls.map(|share| {
+            let (nulls_of_files, rows_of_files) = of_files.unwrap_or_default();
+            (nulls_of_files + share * rows) / (rows_of_files + rows)
+        });
+        // Bounds of a part are none.
+        ColumnStatistics { bounds: None, nulls, distinct }
     }
 
     /// With rows that nothing is known of: the more of the others differ, the more do these. `None` if they are most.
@@ -112,38 +126,58 @@ impl Merged {
     }
 }
 
+/// What is known of a table's columns at one time.
+pub struct TableStatistics<'t> {
+    engine: &'t Engine,
+    table: &'t TableDef,
+    places: SmallVec<[Place; 4]>,
+    hot: u64,
+    sample: OnceCell<Option<Arc<Sample>>>,
+}
+
 impl Engine {
-    /// What files and rows say of a column of a table.
-    pub fn column_statistics(&self, table: &TableDef, column: ColumnId) -> ColumnStatistics {
-        let tablets: SmallVec<[Arc<Tablet>; 4]> = table.tablets().filter_map(|id| self.tablet(id).ok()).collect();
-        let hot = tablets.iter().map(|tablet| tablet.hot.rows() as u64).sum();
-        let views: SmallVec<[u64; 4]> = tablets.iter().map(|tablet| tablet.view_id()).collect();
-        let key = (table.id, column);
-        let known = self.statistics.0.read().get(&key).cloned();
+    pub fn statistics_of<'t>(&'t self, table: &'t TableDef) -> TableStatistics<'t> {
+        let tablets = table.tablets().filter_map(|id| self.tablet(id).ok());
+        let places: SmallVec<[Place; 4]> = tablets.map(|tablet| (tablet.clone(), tablet.view())).collect();
+        let hot = places.iter().map(|(tablet, _)| tablet.hot.rows() as u64).sum();
+        TableStatistics { engine: self, table, places, hot, sample: OnceCell::new() }
+    }
+}
+
+impl TableStatistics<'_> {
+    /// What files and rows say of a column.
+    pub fn column(&self, column: ColumnId) -> ColumnStatistics {
+        let of_files = self.of_files(column);
+        let sample = || self.sample.get_or_init(|| self.engine.sample(self.table, &self.places)).clone();
+        of_files.statistics(column, self.hot, sample)
+    }
+
+    fn of_files(&self, column: ColumnId) -> Arc<Merged> {
+        let views: SmallVec<[u64; 4]> = self.places.iter().map(|(_, view)| view.id()).collect();
+        let (key, cache) = ((self.table.id, column), &self.engine.statistics.0);
+        let known = cache.read().get(&key).cloned();
         if let Some(known) = known.as_ref().filter(|known| known.views == views) {
-            return known.statistics(column, hot, || self.sample(table, &tablets));
+            return known.clone();
         }
-        // Pinned one by one, each perhaps newer than what was just looked at.
-        let views: SmallVec<[Arc<ReadView>; 4]> = tablets.iter().map(|tablet| tablet.view()).collect();
-        let mut files: Vec<FileId> = views.iter().flat_map(|view| view.files.iter().map(|file| file.id())).collect();
+        let files = self.places.iter().flat_map(|(_, view)| view.files.iter().map(|file| file.id()));
+        let mut files: Vec<FileId> = files.collect();
         files.sort_unstable();
         let is_left =
             |known: &Arc<Merged>| known.files.iter().all(|file| files.binary_search(file).is_ok()) && !known.failed;
         let mut merged = known.filter(is_left).map_or_else(Merged::default, |known| Merged::clone(&known));
-        merged.views = views.iter().map(|view| view.id()).collect();
-        if let Err(error) = views.iter().try_for_each(|view| merged.add(view, column)) {
+        merged.views = views;
+        if let Err(error) = self.places.iter().try_for_each(|(_, view)| merged.add(view, column)) {
             // Plans do without; `check` tells of it again.
-            tracing::warn!(table = %table.name, %error, "statistics of a column could not be read");
+            tracing::warn!(table = %self.table.name, %error, "statistics of a column could not be read");
             merged.failed = true;
         }
         merged.distinct = merged.sketch.estimate();
         let merged = Arc::new(merged);
-        let statistics = merged.statistics(column, hot, || self.sample(table, &tablets));
-        let mut all = self.statistics.0.write();
+        let mut all = cache.write();
         if all.len() >= COLUMNS_MAX && !all.contains_key(&key) {
             all.clear();
         }
-        all.insert(key, merged);
-        statistics
+        all.insert(key, merged.clone());
+        merged
     }
 }

@@ -10,34 +10,15 @@ use std::ops::Bound;
 /// Keys that one chunk of a scan looks at, and bytes that it copies: the latch is free in between.
 const SCAN_KEYS_MAX: usize = 4096;
 const SCAN_BYTES_MAX: usize = 1 << 20;
-/// Pages that one chunk of a sample looks at.
-const SAMPLE_PAGES: u32 = 256;
+/// Pages that one chunk of a walk passes.
+const WALK_PAGES: u32 = 256;
 
-/// Which of many keys to look at: one of so many on average, at uneven distances.
-pub struct Distances {
-    average: u64,
-    /// Keys to pass over before the next one.
-    ahead: usize,
-    state: u64,
-}
-
-impl Distances {
-    pub fn new(average: usize) -> Distances {
-        Distances { average: average.max(1) as u64, ahead: 0, state: 0 }
-    }
-
-    /// The next one among so many, which are behind those that were asked for before.
-    fn next_within(&mut self, keys: usize) -> Option<usize> {
-        if self.ahead >= keys {
-            self.ahead -= keys;
-            return None;
-        }
-        let at = self.ahead;
-        // A linear congruential generator (Knuth's MMIX): its upper half is even enough.
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.ahead += 1 + ((self.state >> 33) % (2 * self.average - 1)) as usize;
-        Some(at)
-    }
+/// How far a walk along all pages has come.
+#[derive(Default)]
+pub struct Walk {
+    page: u32,
+    /// Keys of the pages before.
+    passed: u64,
 }
 
 /// The version that decides for a reader.
@@ -122,20 +103,28 @@ impl Store {
         chunk.cut_short()
     }
 
-    /// Appends some rows of pages from this number on, whoever sees them; gives the page to go on from.
-    pub fn sample(&self, from: u32, distances: &mut Distances, out: &mut Rows) -> Option<u32> {
-        let end = self.pages.end();
-        let until = end.min(from.saturating_add(SAMPLE_PAGES));
-        for at in from..until {
-            let page = &self.pages[at];
-            while let Some(slot) = distances.next_within(page.len()) {
-                let (newest, key, row) = page.entry(slot);
+    /// Shows the newest version of the keys at these places, which ascend, if it is a row that is here, and takes them off
+    /// the list. False: the walk is over.
+    pub fn look_at(&self, walk: &mut Walk, places: &mut &[u64], look: &mut impl FnMut(&[u8])) -> bool {
+        let until = self.pages.end().min(walk.page.saturating_add(WALK_PAGES));
+        let mut bytes = 0;
+        while walk.page < until {
+            let page = &self.pages[walk.page];
+            let behind = walk.passed + page.len() as u64;
+            while let Some((place, rest)) = places.split_first().filter(|(place, _)| **place < behind) {
+                if bytes > SCAN_BYTES_MAX {
+                    return true;
+                }
+                *places = rest;
+                let (newest, _, row) = page.entry((place - walk.passed) as usize);
                 if let Some(row) = row.filter(|_| newest.moved_at.is_none()) {
-                    out.push(key, row, Rid(newest.rid), newest.stamp);
+                    look(row);
+                    bytes += row.len();
                 }
             }
+            (walk.page, walk.passed) = (walk.page + 1, behind);
         }
-        (until < end).then_some(until)
+        !places.is_empty() && walk.page < self.pages.end()
     }
 
     /// As [`scan`](Store::scan), from the end of the range to its beginning.

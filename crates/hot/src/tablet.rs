@@ -24,7 +24,7 @@
 //! One latch guards the tablet; no method holds it for longer than a chunk of rows. A scan holds it chunk
 //! by chunk: its snapshot and view, not the latch, make it see one state.
 
-use crate::read::Distances;
+use crate::read::Walk;
 use crate::slab::NONE;
 use crate::store::Store;
 use crate::sweep::Live;
@@ -200,13 +200,12 @@ impl HotTablet {
         self.store.read().scan(from, to, reader, rows_max, out)
     }
 
-    /// Appends about so many rows from all of the tablet, in no order: newest versions, decided or not.
-    pub fn sample(&self, rows_max: usize, out: &mut Rows) {
-        let mut distances = Distances::new(self.keys().div_ceil(rows_max.max(1)));
-        let mut from = Some(0);
-        while let Some(page) = from {
-            from = self.store.read().sample(page, &mut distances, out);
-        }
+    /// Shows rows for statistics: newest versions, decided or not, of the keys at these places among all
+    /// [`keys`](HotTablet::keys), in no order of keys. Places ascend. `look` runs under the latch, as in
+    /// [`look`](HotTablet::look).
+    pub fn look_at(&self, mut places: &[u64], mut look: impl FnMut(&[u8])) {
+        let mut walk = Walk::default();
+        while self.store.read().look_at(&mut walk, &mut places, &mut look) {}
     }
 
     /// As [`scan`](HotTablet::scan), in descending key order: go on to `Bound::Excluded(last)`.

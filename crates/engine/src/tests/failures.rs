@@ -2,9 +2,9 @@
 
 use super::*;
 use basalt_sched::failpoint;
-use basalt_sched::os::{FileSystem, OpenMode};
 use basalt_sched::os::hooked::{Hooks, hooked};
 use basalt_sched::os::real::RealFs;
+use basalt_sched::os::{FileSystem, OpenMode};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -264,29 +264,28 @@ fn cuts_are_first_keys_of_pages_with_about_as_many_keys_between() {
 }
 
 #[test]
-fn a_sample_has_about_as_many_rows_as_are_asked_for_from_all_over() {
+fn rows_are_looked_at_by_their_places() {
     let hot = HotTablet::new();
-    let sample = |rows_max: usize| {
-        let mut rows = Rows::new();
-        hot.sample(rows_max, &mut rows);
-        let mut ids: Vec<u32> = rows.iter().map(|row| u32::from_be_bytes(row.key.try_into().unwrap())).collect();
-        ids.sort_unstable();
+    let look_at = |places: &[u64]| {
+        let mut ids = Vec::new();
+        hot.look_at(places, |row| ids.push(u32::from_be_bytes(row[..4].try_into().unwrap())));
         ids
     };
-    assert_eq!(sample(10), []);
+    assert!(look_at(&[0, 1, 9]).is_empty());
     // Far apart, so that pages are not in the order of their keys.
     for i in 0..30_000u32 {
-        hot.put(&(i.wrapping_mul(7_919) % 30_000).to_be_bytes(), &[7; 30], Rid(0), txn(1), 0);
+        let key = (i.wrapping_mul(7_919) % 30_000).to_be_bytes();
+        hot.put(&key, &[&key[..], &[7; 26]].concat(), Rid(0), txn(1), 0);
     }
     for i in (0..30_000u32).step_by(3) {
         hot.delete(&i.to_be_bytes(), txn(1), 1);
     }
-    let all = sample(usize::MAX);
-    assert_eq!(all.len(), 20_000);
-    assert!(all.iter().all(|id| id % 3 != 0));
-    let some = sample(1_000);
-    assert!((550..800).contains(&some.len()), "{}", some.len());
-    assert!(some.windows(2).all(|pair| pair[1] - pair[0] < 600), "{some:?}");
-    let odd = some.iter().filter(|id| *id % 2 == 1).count() as f64 / some.len() as f64;
-    assert!((0.4..0.6).contains(&odd), "{odd}");
+    let all: Vec<u64> = (0..40_000).collect();
+    let mut seen = look_at(&all);
+    // Each once.
+    let places: Vec<u64> = (0..30_000).filter(|place| place % 7 == 0).collect();
+    let some = look_at(&places);
+    assert!((2_700..3_000).contains(&some.len()) && some.iter().all(|id| seen.contains(id)), "{}", some.len());
+    seen.sort_unstable();
+    assert_eq!(seen, (0..30_000).filter(|id| id % 3 != 0).collect::<Vec<u32>>());
 }

@@ -65,13 +65,14 @@ fn sampler(ctx: &RunContext) -> Sampler {
 
 fn add(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)], ctx: &RunContext, statistics: &mut Statistics) {
     let engine = ctx.read.engine();
+    let known = engine.statistics_of(table);
     let facts = statistics
         .tables
         .entry(table.id)
         .or_insert_with(|| TableFacts { rows: engine.estimated_rows(table) as f64, ..TableFacts::default() });
     for (_, column) in columns {
         facts.columns.entry(*column).or_insert_with(|| {
-            let ColumnStatistics { bounds, nulls, distinct } = engine.column_statistics(table, *column);
+            let ColumnStatistics { bounds, nulls, distinct } = known.column(*column);
             let fit = bounds.as_ref().and_then(range);
             ColumnFacts { distinct: fit.into_iter().chain(distinct).reduce(f64::min), bounds, nulls }
         });

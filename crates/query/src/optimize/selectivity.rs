@@ -102,8 +102,8 @@ fn of_equality(left: &Expr, right: &Expr, known: &Known) -> f64 {
 /// The share of rows in which an expression has a given value.
 fn equal_to(expr: &Expr, known: &Known) -> f64 {
     match column(expr).and_then(known) {
-        Some(column) if column.known => 1.0 / column.distinct,
-        Some(column) => (1.0 / column.distinct).max(EQUAL),
+        Some(column) if column.known => (1.0 - column.nulls) / column.distinct,
+        Some(column) => (1.0 - column.nulls) * (1.0 / column.distinct).max(EQUAL),
         None => EQUAL,
     }
 }

@@ -110,8 +110,9 @@ fn pg_stat_tables(system: &SystemContext, rows: &mut Rows) -> Result {
 fn pg_stats(system: &SystemContext, rows: &mut Rows) -> Result {
     for table in relations::user_tables(system) {
         let live = system.engine.estimated_rows(table) as f64;
+        let statistics = system.engine.statistics_of(table);
         for column in table.live_columns().filter(|column| system.may_read(table, column)) {
-            let known = system.engine.column_statistics(table, column.id);
+            let known = statistics.column(column.id);
             let is_key = table.primary_key.as_ref().is_some_and(|key| key.columns == [column.id]);
             let distinct = if is_key { Some(live) } else { known.distinct.map(|distinct| distinct.min(live)) };
             let (Some(nulls), Some(distinct)) = (known.nulls, distinct) else { continue };

@@ -84,7 +84,8 @@ pub(crate) fn set_user(session: &mut Session, name: &str, value: &SetValue, loca
 
 const NOBODY: ObjectId = ObjectId(0);
 
-/// The id of a role, [`NOBODY`] for SET ROLE NONE. 22023 without one of that name, 42501 for one that the session may not become.
+/// The id of a role, [`NOBODY`] for SET ROLE NONE. 22023 without one of that name, 42501 for one that the session may not
+/// become.
 pub(crate) fn check_user(
     catalog: &Catalog,
     session_user: &str,
