@@ -218,9 +218,9 @@ impl Draws {
     /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (u128::from(mixed ^ mixed >> 31) * u128::from(bound) >> 64) as u64
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(mixed ^ (mixed >> 31)) * u128::from(bound)) >> 64) as u64
     }
 }
 
@@ -291,20 +291,17 @@ mod tests {
     #[test]
     fn chosen_rows_tell_how_many_values_differ() {
         const ROWS: u64 = 1_000_000;
-        let mixed = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        let values: [(&str, u64, &dyn Fn(u64) -> u64); 6] = [
-            ("runs of ten", 100_000, &|at| at / 10),
-            ("runs of a hundred", 10_000, &|at| at / 100),
-            ("runs of ten thousand", 100, &|at| at / 10_000),
-            ("a period of ten", 10, &|at| at % 10),
-            ("a period of two thousand", 2_000, &|at| at % 2_000),
-            ("all over", 5_000, &|at| mixed(at) % 5_000),
-        ];
-        for (name, expected, value) in values {
+        let tell = |name: &str, expected: u64, value: &dyn Fn(u64) -> u64| {
             let drawn = Draws(0).among(ROWS, ROWS_MAX);
             assert!(drawn.is_sorted_by(|a, b| a < b) && drawn.iter().all(|at| *at < ROWS));
             let found = distinct(drawn.iter().map(|at| value(*at)).collect(), ROWS as f64) / expected as f64;
             assert!((0.6..1.7).contains(&found), "{name}: {found} of what there is");
-        }
+        };
+        tell("runs of ten", 100_000, &|at| at / 10);
+        tell("runs of a hundred", 10_000, &|at| at / 100);
+        tell("runs of ten thousand", 100, &|at| at / 10_000);
+        tell("a period of ten", 10, &|at| at % 10);
+        tell("a period of two thousand", 2_000, &|at| at % 2_000);
+        tell("all over", 5_000, &|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 5_000);
     }
 }

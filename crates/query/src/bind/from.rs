@@ -7,7 +7,7 @@ use super::near::invalid_reference;
 use super::position;
 use super::scope::{Clause, ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
-use crate::plan::{Cte, JoinKind, Plan};
+use crate::plan::{JoinKind, Plan};
 use crate::syntax::{LockingClause, columns_of_item, forms, is_unnamed};
 use basalt_engine::{SequenceDef, ViewDef, privilege};
 use basalt_expr::cast::CastContext;
