@@ -37,6 +37,18 @@ pub struct ColumnStatistics {
 #[derive(Default)]
 pub(crate) struct StatisticsCache(RwLock<HashMap<(ObjectId, ColumnId), Arc<Merged>>>);
 
+#[derive(Clone, Copy, Default)]
+struct Nulls {
+    rows: u64,
+    nulls: u64,
+}
+
+impl Nulls {
+    fn add(&mut self, zone: &ZoneMap) {
+        (self.rows, self.nulls) = (self.rows + u64::from(zone.rows), self.nulls + u64::from(zone.nulls));
+    }
+}
+
 /// A column over some files.
 #[derive(Clone, Default)]
 struct Merged {
@@ -50,9 +62,12 @@ struct Merged {
     sketch: Sketch,
     /// What `sketch` says.
     distinct: f64,
-    /// Rows that have a value and are in `sketch`, and rows that are not: of segments, and of row files.
-    sketched: u64,
+    /// Rows of segments that know the column, and nulls among them.
+    bounded: Nulls,
+    /// The same of segments that have a sketch, and rows of those without one.
+    sketched: Nulls,
     unsketched: u64,
+    /// Rows of row files.
     in_rows: u64,
     /// A file could not be read: nothing more is known of these views.
     failed: bool,
@@ -71,14 +86,19 @@ impl Merged {
                 (self.unbounded, self.unsketched) = (self.unbounded + 1, self.unsketched + u64::from(file.data.rows()));
                 continue;
             };
-            match &mut self.zone {
-                Some(all) => all.merge(zone),
-                None => self.zone = Some(zone.clone()),
+            if !zone.all_null() {
+                // Rows and nulls are counted apart: there may be more than a zone map can tell of.
+                let bounds = ZoneMap { rows: 1, nulls: 0, ..zone.clone() };
+                match &mut self.zone {
+                    Some(all) => all.merge(&bounds),
+                    None => self.zone = Some(bounds),
+                }
             }
+            self.bounded.add(zone);
             match segment.sketch(column)? {
                 Some(sketch) => {
                     self.sketch.merge(&sketch);
-                    self.sketched += u64::from(zone.rows - zone.nulls);
+                    self.sketched.add(zone);
                 }
                 None => self.unsketched += u64::from(zone.rows),
             }
@@ -88,29 +108,32 @@ impl Merged {
 
     /// `sample` is asked where files do not say enough.
     fn statistics(&self, column: ColumnId, hot: u64, sample: impl FnOnce() -> Option<Arc<Sample>>) -> ColumnStatistics {
+        if self.failed {
+            return ColumnStatistics::default();
+        }
         // Of all files, or of none.
-        let merged = self.zone.as_ref().filter(|_| !self.failed);
-        let zone = merged.filter(|_| self.unbounded == 0);
+        let zone = self.zone.as_ref().filter(|_| self.unbounded == 0);
         let bounds = zone.and_then(|zone| zone.min.clone().zip(zone.max.clone()));
-        let of_files = merged.filter(|zone| zone.rows > 0).map(|zone| (f64::from(zone.nulls), f64::from(zone.rows)));
-        let nulls = of_files.map(|(nulls, rows)| nulls / rows);
-        let distinct = self.distinct_with(self.unsketched + self.in_rows + hot);
-        let known = ColumnStatistics { bounds, nulls, distinct };
-        // Rows of segments have to be fewer: then those tell of them, not of the others.
-        let in_segments = self.sketched + self.unsketched;
-        if known.distinct.is_some() || in_segments > self.in_rows + hot {
+        let (in_segments, in_rows) = (self.sketched.rows + self.unsketched, self.in_rows + hot);
+        // Of most segments, or of none.
+        let of_files = Some(self.bounded).filter(|known| known.rows > 0 && known.rows * 2 >= in_segments);
+        let nulls = of_files.map(|known| known.nulls as f64 / known.rows as f64);
+        let known = ColumnStatistics { bounds, nulls, distinct: self.distinct_with(self.unsketched + in_rows) };
+        // Where rows of segments are fewer, those elsewhere speak for them.
+        if known.distinct.is_some() || in_segments > in_rows {
             return known;
         }
         let sample = sample();
         let sampled = sample.as_ref().and_then(|sample| Some((sample.column(column)?, sample.rows() as f64)));
         let Some((sampled, rows)) = sampled else { return known };
-        // And rows that have come since. The more of those differ, the more do these.
-        let others = in_segments as f64 + ((self.in_rows + hot) as f64 - rows).max(0.0);
+        // And for rows that have come since. The more of those differ, the more do these.
+        let others = in_segments as f64 + (in_rows as f64 - rows).max(0.0);
         let more = |distinct: f64| distinct * (1.0 + others / rows * (distinct / rows).min(1.0));
-        let distinct = sampled.distinct.map(|distinct| more(distinct).max(self.distinct));
+        let of_sketches = Some(self.distinct).filter(|distinct| *distinct > 0.0);
+        let distinct = sampled.distinct.map(more).into_iter().chain(of_sketches).reduce(f64::max);
         let nulls = sampled.nulls.map(|share| {
-            let (nulls_of_files, rows_of_files) = of_files.unwrap_or_default();
-            (nulls_of_files + share * rows) / (rows_of_files + rows)
+            let of_files = of_files.unwrap_or_default();
+            (of_files.nulls as f64 + share * rows) / (of_files.rows as f64 + rows)
         });
         // Bounds of a part are none.
         ColumnStatistics { bounds: None, nulls, distinct }
@@ -118,11 +141,12 @@ impl Merged {
 
     /// With rows that nothing is known of: the more of the others differ, the more do these. `None` if they are most.
     fn distinct_with(&self, others: u64) -> Option<f64> {
-        if self.files.is_empty() || self.failed || others > self.sketched {
+        if self.files.is_empty() || self.failed || others > self.sketched.rows {
             return None;
         }
-        let rows = (self.sketched as f64).max(1.0);
-        Some(self.distinct * (1.0 + others as f64 / rows * (self.distinct / rows).min(1.0)))
+        let filled = ((self.sketched.rows - self.sketched.nulls) as f64).max(1.0);
+        let share = others as f64 / (self.sketched.rows as f64).max(1.0);
+        Some(self.distinct * (1.0 + share * (self.distinct / filled).min(1.0)))
     }
 }
 

@@ -29,15 +29,16 @@ const BYTES_MAX: u64 = 4 << 20;
 const ROWS_MIN: u64 = 30;
 /// How many rows more or fewer are no other table.
 const FEW: u64 = 50;
-/// Tables that change all the time are looked at as often.
+/// Tables that change all the time are looked at as often; those of which little was seen, mostly deleted rows, less.
 const REST: Duration = Duration::from_secs(1);
+const REST_AFTER_NOTHING: Duration = Duration::from_secs(60);
 /// Tables of which something is kept.
 const TABLES_MAX: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Samples {
     kept: RwLock<HashMap<ObjectId, Arc<Sample>>>,
-    /// Who has waited for it finds what it was held for.
+    /// Who does not get it uses what is kept, or does without: nobody waits while others' blocks are read.
     looking: Mutex<()>,
 }
 
@@ -58,7 +59,7 @@ struct Extent {
     types: Vec<PhysType>,
     rows: u64,
     bytes: u64,
-    /// How often hot rows had changed by then; a change and its commit are two.
+    /// How often hot rows had changed by then; a change and its commit are two, or in a large transaction one.
     changes: u64,
 }
 
@@ -98,7 +99,8 @@ impl Sample {
         let is_other = now.rows > 2 * before + FEW || before > 2 * now.rows + FEW;
         let has_grown = now.rows.abs_diff(before) > FEW + before / 5;
         let has_changed = now.changes.saturating_sub(self.of.changes) > 2 * (FEW + now.rows / 5);
-        let rests = time < self.taken + REST;
+        let rest = if self.columns.is_empty() { REST_AFTER_NOTHING } else { REST };
+        let rests = time < self.taken + rest;
         is_same && !is_other && (rests || !has_grown && !has_changed && !self.columns.is_empty())
     }
 
@@ -227,21 +229,17 @@ impl Draws {
 impl Engine {
     /// What rows without sketches say, if there are any.
     pub(super) fn sample(&self, table: &TableDef, places: &[Place]) -> Option<Arc<Sample>> {
-        let known = |now: &Extent| {
-            let kept = self.samples.kept.read().get(&table.id).cloned();
-            kept.filter(|kept| kept.is_of(now, self.os.clock.monotonic()))
-        };
         let now = Extent::of(table, places);
         if now.rows == 0 {
             return None;
         }
-        if let Some(known) = known(&now) {
-            return Some(known);
+        let kept = self.samples.kept.read().get(&table.id).cloned();
+        if kept.as_ref().is_some_and(|kept| kept.is_of(&now, self.os.clock.monotonic())) {
+            return kept;
         }
-        let _looking = self.samples.looking.lock();
-        if let Some(known) = known(&now) {
-            return Some(known);
-        }
+        let Some(_looking) = self.samples.looking.try_lock() else {
+            return kept.filter(|kept| kept.of.types == now.types && kept.of.tablets == now.tablets);
+        };
         let columns = look(table, places, &now).unwrap_or_else(|error| {
             // Plans do without; `check` tells of it again.
             tracing::warn!(table = %table.name, %error, "rows could not be looked at for statistics");

@@ -21,7 +21,20 @@ pub type Known<'a> = dyn Fn(ColId) -> Option<&'a ColumnProfile> + 'a;
 pub fn of_all(conjuncts: &[Expr], known: &Known) -> f64 {
     let mut share = 1.0;
     let mut ranges: Vec<(ColId, f64, f64)> = Vec::new();
+    let is_equal_to = |condition: &Expr, id: ColId| match condition {
+        Expr::Call { function, args, .. } if function.comparison_across_types() == Some(CompareOp::Eq) => {
+            matches!(args.as_slice(), [left, right] if compared(left, right).is_some_and(|(own, ..)| own == id))
+        }
+        Expr::InList { expr, negated: false, .. } => column(expr) == Some(id),
+        _ => false,
+    };
     for conjunct in conjuncts {
+        // What is equal to something is not null, and has been counted so.
+        if let Expr::IsNotNull(inner) = conjunct
+            && column(inner).is_some_and(|id| conjuncts.iter().any(|other| is_equal_to(other, id)))
+        {
+            continue;
+        }
         match range(conjunct, known) {
             Some((id, below, above)) => match ranges.iter_mut().find(|(own, ..)| *own == id) {
                 Some((_, cut_below, cut_above)) => {
@@ -48,7 +61,7 @@ pub fn of(condition: &Expr, known: &Known) -> f64 {
         Expr::BoolTest { expr, truth: Truth::True, negated } => negate(of(expr, known), *negated),
         Expr::BoolTest { expr, truth: Truth::False, negated } => negate(1.0 - of(expr, known), *negated),
         Expr::InList { expr, list, negated, .. } => {
-            negate((list.len() as f64 * equal_to(expr, known)).min(1.0), *negated)
+            unequal((list.len() as f64 * equal_to(expr, known)).min(1.0), *negated, &[expr], known)
         }
         Expr::AnyAll { .. } => RANGE,
         Expr::IsDistinct { left, right, negated, .. } => negate(1.0 - of_equality(left, right, known), !*negated),
@@ -65,7 +78,9 @@ fn negate(share: f64, negated: bool) -> f64 {
 fn of_call(function: &Function, args: &[Expr], known: &Known) -> f64 {
     match (function.comparison_across_types(), args) {
         (Some(CompareOp::Eq), [left, right]) => of_equality(left, right, known),
-        (Some(CompareOp::NotEq), [left, right]) => 1.0 - of_equality(left, right, known),
+        (Some(CompareOp::NotEq), [left, right]) => {
+            unequal(of_equality(left, right, known), true, &[left, right], known)
+        }
         (Some(op), [left, right]) => cut(op, left, right, known).map_or(RANGE, |(_, below, above)| 1.0 - below - above),
         (None, [_, pattern]) if function.name.ends_with("like") => {
             let negated = function.name.ends_with("nlike");
@@ -73,6 +88,12 @@ fn of_call(function: &Function, args: &[Expr], known: &Known) -> f64 {
         }
         _ => UNKNOWN,
     }
+}
+
+/// The rows that are equal, or those that are not: nulls are neither.
+fn unequal(share: f64, negated: bool, sides: &[&Expr], known: &Known) -> f64 {
+    let filled: f64 = sides.iter().map(|side| 1.0 - nulls(side, known).unwrap_or(0.0)).product();
+    if negated { (filled - share).max(0.0) } else { share }
 }
 
 fn of_pattern(pattern: &Expr) -> f64 {
