@@ -57,7 +57,7 @@ struct Merged {
     /// Ascending.
     files: Vec<FileId>,
     zone: Option<ZoneMap>,
-    /// Files that do not know the column, and their rows.
+    /// Files that do not know the column, or have rows alone.
     unbounded: usize,
     sketch: Sketch,
     /// What `sketch` says.
@@ -128,7 +128,7 @@ impl Merged {
         let Some((sampled, rows)) = sampled else { return known };
         // And for rows that have come since. The more of those differ, the more do these.
         let others = in_segments as f64 + (in_rows as f64 - rows).max(0.0);
-        let more = |distinct: f64| distinct * (1.0 + others / rows * (distinct / rows).min(1.0));
+        let more = |distinct| with_others(distinct, rows, others / rows);
         let of_sketches = Some(self.distinct).filter(|distinct| *distinct > 0.0);
         let distinct = sampled.distinct.map(more).into_iter().chain(of_sketches).reduce(f64::max);
         let nulls = sampled.nulls.map(|share| {
@@ -141,13 +141,18 @@ impl Merged {
 
     /// With rows that nothing is known of: the more of the others differ, the more do these. `None` if they are most.
     fn distinct_with(&self, others: u64) -> Option<f64> {
-        if self.files.is_empty() || self.failed || others > self.sketched.rows {
+        if self.files.is_empty() || others > self.sketched.rows {
             return None;
         }
         let filled = ((self.sketched.rows - self.sketched.nulls) as f64).max(1.0);
         let share = others as f64 / (self.sketched.rows as f64).max(1.0);
-        Some(self.distinct * (1.0 + share * (self.distinct / filled).min(1.0)))
+        Some(with_others(self.distinct, filled, share))
     }
+}
+
+/// So many different values among these, and what others add that are such a share of them.
+fn with_others(distinct: f64, of: f64, share: f64) -> f64 {
+    distinct * (1.0 + share * (distinct / of).min(1.0))
 }
 
 /// What is known of a table's columns at one time.

@@ -79,6 +79,11 @@ impl Extent {
         Extent { tablets, types: table.phys_types(), rows, bytes, changes }
     }
 
+    /// Whether both are of one table, as it is defined now.
+    fn is_alike(&self, other: &Extent) -> bool {
+        self.tablets == other.tablets && self.types == other.types
+    }
+
     /// How many rows to look at.
     fn wanted(&self) -> u64 {
         let fit = BYTES_MAX / (self.bytes / self.rows.max(1)).max(1);
@@ -95,13 +100,12 @@ impl Extent {
 impl Sample {
     fn is_of(&self, now: &Extent, time: Duration) -> bool {
         let before = self.of.rows;
-        let is_same = self.of.tablets == now.tablets && self.of.types == now.types;
         let is_other = now.rows > 2 * before + FEW || before > 2 * now.rows + FEW;
         let has_grown = now.rows.abs_diff(before) > FEW + before / 5;
         let has_changed = now.changes.saturating_sub(self.of.changes) > 2 * (FEW + now.rows / 5);
         let rest = if self.columns.is_empty() { REST_AFTER_NOTHING } else { REST };
         let rests = time < self.taken + rest;
-        is_same && !is_other && (rests || !has_grown && !has_changed && !self.columns.is_empty())
+        self.of.is_alike(now) && !is_other && (rests || !has_grown && !has_changed && !self.columns.is_empty())
     }
 
     pub(super) fn rows(&self) -> u64 {
@@ -238,7 +242,7 @@ impl Engine {
             return kept;
         }
         let Some(_looking) = self.samples.looking.try_lock() else {
-            return kept.filter(|kept| kept.of.types == now.types && kept.of.tablets == now.tablets);
+            return kept.filter(|kept| kept.of.is_alike(&now));
         };
         let columns = look(table, places, &now).unwrap_or_else(|error| {
             // Plans do without; `check` tells of it again.

@@ -12,10 +12,14 @@ fn distinct(f: &Fixture, table: &TableDef, column: ColumnId) -> Option<f64> {
 
 /// Rows of which so many texts differ.
 async fn add(f: &Fixture, ids: std::ops::Range<i64>, texts: i64) {
+    add_rows(f, ids, |id| row(id, &format!("text {}", id * 7919 % texts))).await;
+}
+
+async fn add_rows(f: &Fixture, ids: std::ops::Range<i64>, row: impl Fn(i64) -> Vec<Datum>) {
     let table = f.engine.catalog().table_named(catalog::PUBLIC, "t").unwrap().clone();
     let mut txn = f.begin();
     for id in ids {
-        txn.insert(&table, &row(id, &format!("text {}", id * 7919 % texts))).await.unwrap();
+        txn.insert(&table, &row(id)).await.unwrap();
     }
     txn.commit().await.unwrap();
 }
@@ -85,13 +89,8 @@ async fn values_go_with_the_files_that_had_them() {
 
 /// Every other text is a null, the rest repeat after a hundred rows.
 async fn add_nulls(f: &Fixture, ids: std::ops::Range<i64>) {
-    let table = f.engine.catalog().table_named(catalog::PUBLIC, "t").unwrap().clone();
-    let mut txn = f.begin();
-    for id in ids {
-        let text = if id % 2 == 0 { Datum::Null } else { Datum::text(&format!("text {}", id % 200)) };
-        txn.insert(&table, &[Datum::I64(id), text]).await.unwrap();
-    }
-    txn.commit().await.unwrap();
+    let text = |id| if id % 2 == 0 { Datum::Null } else { Datum::text(&format!("text {}", id % 200)) };
+    add_rows(f, ids, |id| vec![Datum::I64(id), text(id)]).await;
 }
 
 #[tokio::test]
@@ -121,11 +120,7 @@ async fn some_of_many_rows_that_are_hot_or_in_row_files_are_looked_at() {
 async fn neighbours_that_are_alike_do_not_count_for_others() {
     let f = Fixture::new();
     let table = f.create_table(1, true).await;
-    let mut txn = f.begin();
-    for id in 0..80_000 {
-        txn.insert(&table, &row(id, &format!("text {}", id / 10))).await.unwrap();
-    }
-    txn.commit().await.unwrap();
+    add_rows(&f, 0..80_000, |id| row(id, &format!("text {}", id / 10))).await;
     let is_near = || (5_000.0..13_000.0).contains(&distinct(&f, &table, TEXT).unwrap());
     assert!(is_near(), "{:?}", distinct(&f, &table, TEXT));
     f.engine.evict_table(table.id).unwrap();
